@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-gitops/weir/internal/domain"
+)
+
+// Deployments is what taking in a GitOpsDeployment needs.
+type Deployments interface {
+	// Chains reads, in one statement, every chain whose link row carries this
+	// name: the CR's own, and those of earlier UIDs under the same name.
+	Chains(ctx context.Context, namespace, name string) ([]Chain, error)
+	// Placement says where the tenant's applications go. domain.ErrNotFound
+	// where there is no ready engine instance.
+	Placement(ctx context.Context, tenant domain.TenantID) (Placement, error)
+	// LatestOperation gives the newest operation on a resource; domain.ErrNotFound
+	// where there is none.
+	LatestOperation(ctx context.Context, t domain.ResourceType, id string) (Operation, error)
+	// Apply writes a decision in one transaction and returns the operations it
+	// announced, in the order given: new ones, or those that waited already.
+	Apply(ctx context.Context, c Change) ([]Operation, error)
+}
+
+// Operations is what the agent and the outbox need.
+type Operations interface {
+	// Task reads an operation and its resource in one statement, so that the
+	// operation's version and the resource belong together. domain.ErrNotFound
+	// where the operation's row is gone.
+	Task(ctx context.Context, id domain.OperationID) (Task, error)
+	// Finish ends an operation, or marks it in progress, if its version is still
+	// the given one; domain.ErrConflict where it has been reused since, so that the
+	// resource has to be looked at again.
+	Finish(ctx context.Context, id domain.OperationID, version int64, s domain.OperationState, message string) error
+	// Unfinished lists the operations of an instance that are not final, oldest
+	// first, a page at a time: those after the given id. An empty instance means all.
+	Unfinished(ctx context.Context, instance domain.InstanceID, after domain.OperationID, limit int) ([]Operation, error)
+	// Collect removes final operations that ended before the given time, at most
+	// limit of them, but keeps a failed one that is the newest of its resource, because its
+	// message is still shown to the tenant. It returns how many went.
+	Collect(ctx context.Context, endedBefore time.Time, limit int) (int, error)
+}
+
+// States is how status comes up.
+type States interface {
+	// SaveState stores a report unless a later one of the same engine object is
+	// there already, or the application is gone; it says whether it was stored.
+	SaveState(ctx context.Context, s domain.ApplicationState) (bool, error)
+	// ObservedStates lists how far the reports of an instance's applications have come.
+	ObservedStates(ctx context.Context, instance domain.InstanceID, after domain.ApplicationID, limit int) ([]Observed, error)
+}
+
+// Engines registers what the agent finds itself running beside.
+type Engines interface {
+	// RegisterEngine makes the cluster, the instance and their mappings exist, in
+	// one transaction, and marks the instance ready. Calling it again changes nothing
+	// but the namespace's name and the engine's kind.
+	RegisterEngine(ctx context.Context, i Instance) error
+	// Instances lists the registered instances.
+	Instances(ctx context.Context) ([]Instance, error)
+}
+
+// Inventory is what self-healing walks through, a page at a time, in the order
+// of the id.
+type Inventory interface {
+	Links(ctx context.Context, after domain.ApplicationID, limit int) ([]Link, error)
+	Applications(ctx context.Context, instance domain.InstanceID, after domain.ApplicationID, limit int) ([]Application, error)
+}
+
+// Topic says what kind of row a change is about.
+type Topic string
+
+// The topics that change_log knows.
+const (
+	TopicOperation        Topic = "operation"
+	TopicApplicationState Topic = "application_state"
+)
+
+// Event is one entry of change_log.
+type Event struct {
+	// Sequence orders the events of one key: a later one has a larger number.
+	Sequence int64
+	Topic    Topic
+	Tenant   domain.TenantID
+	// Key is the id of the row that changed.
+	Key string
+	// Resource is, for an operation, the id of the resource it is about; State its
+	// state after the change. For an application state both are empty, and Key is the application.
+	Resource string
+	State    string
+	Instance domain.InstanceID
+}
+
+// Cursor is a place in change_log. Its number means something only to the
+// database that gave it.
+type Cursor int64
+
+// Changes is how package notify catches up.
+type Changes interface {
+	// ChangesSince returns, in the order of Sequence, every event that was not
+	// certainly covered by the given cursor, and the next cursor. An event may be
+	// returned again by a later call, but none is ever skipped, whatever the order in
+	// which transactions commit.
+	ChangesSince(ctx context.Context, after Cursor) ([]Event, Cursor, error)
+	// Now gives a cursor that covers everything committed so far.
+	Now(ctx context.Context) (Cursor, error)
+	// TrimChanges forgets events older than the given time.
+	TrimChanges(ctx context.Context, before time.Time) (int, error)
+}
+
+// Store is the whole of it, for wiring. Consumers ask for the part they use.
+type Store interface {
+	Deployments
+	Operations
+	States
+	Engines
+	Inventory
+	Changes
+
+	// Ping says whether the database answers.
+	Ping(ctx context.Context) error
+	Close() error
+}
