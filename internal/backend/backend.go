@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package backend is the role between the tenants and the database: truth
+// flowing down on hop 1 (package intake), status flowing up on hop 6 (package
+// project), and healing of what was missed (packages heal and outbox).
+//
+//	watch on CRs ──┐
+//	notifications ─┼─▶ fair queue ─▶ intake step ─▶ rows, Operation CR, CR status
+//	sweeps ────────┘
+//
+// Everything that happens to a deployment goes through that one queue under
+// one key, so its steps never overlap, whatever caused them.
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
+	"github.com/weir-gitops/weir/internal/backend/heal"
+	"github.com/weir-gitops/weir/internal/backend/intake"
+	"github.com/weir-gitops/weir/internal/backend/outbox"
+	"github.com/weir-gitops/weir/internal/backend/project"
+	"github.com/weir-gitops/weir/internal/domain"
+	"github.com/weir-gitops/weir/internal/fairq"
+	"github.com/weir-gitops/weir/internal/kube"
+	"github.com/weir-gitops/weir/internal/notify"
+	"github.com/weir-gitops/weir/internal/store"
+	"github.com/weir-gitops/weir/internal/telemetry"
+)
+
+// Options are what a backend needs.
+type Options struct {
+	Config   *rest.Config
+	Store    store.Store
+	Notifier notify.Notifier
+	Policy   intake.Policy
+
+	// Workers is how many steps run at once, PerWorkspace how many of one tenant.
+	Workers      int
+	PerWorkspace int
+
+	Log    *slog.Logger
+	Hops   *telemetry.Hops
+	Queues *fairq.Metrics
+}
+
+// Backend is the role, put together.
+type Backend struct {
+	options Options
+	mgr     manager.Manager
+	cluster *cluster
+	steps   *intake.Deployments
+	outbox  *outbox.Outbox
+	links   *heal.Links
+	// queue is set once the controller has started.
+	queue  atomic.Pointer[kube.Queue]
+	synced atomic.Bool
+	// finished holds a token while finished operations may wait for collection.
+	finished chan struct{}
+}
+
+// New puts a backend together. Nothing runs before Run.
+func New(ctx context.Context, o Options) (*Backend, error) {
+	mgr, err := manager.New(o.Config, manager.Options{
+		Scheme:  kube.NewScheme(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to Kubernetes: %w", err)
+	}
+	if err := mgr.GetCache().IndexField(ctx, &v1alpha1.GitOpsDeployment{}, uidIndex, indexUID); err != nil {
+		return nil, fmt.Errorf("index GitOpsDeployments: %w", err)
+	}
+	b := &Backend{options: o, mgr: mgr, finished: make(chan struct{}, 1)}
+	b.cluster = &cluster{cached: mgr.GetClient(), live: mgr.GetAPIReader()}
+	b.outbox = &outbox.Outbox{Client: mgr.GetClient(), Store: o.Store, Log: o.Log}
+	b.steps = &intake.Deployments{
+		Cluster: b.cluster,
+		Store:   timedStore{o.Store, o.Hops},
+		Outbox:  timedOutbox{b.outbox, o.Hops},
+		Status:  timedStatus{&project.Deployments{Client: mgr.GetClient().Status(), Now: time.Now}, o.Hops},
+		Policy:  o.Policy,
+		NewID:   domain.NewOperationID,
+		Log:     o.Log,
+	}
+	b.links = &heal.Links{Store: o.Store, Lookup: b.cluster.Deployment, Enqueue: b.enqueueDeployment, Log: o.Log}
+	if err := b.addController(); err != nil {
+		return nil, err
+	}
+	return b, errors.Join(mgr.Add(manager.RunnableFunc(b.sweep)), mgr.Add(manager.RunnableFunc(b.collect)))
+}
+
+// Run works until the context ends. It begins once notifications flow, because
+// only what changes after that is certain to be told.
+func (b *Backend) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-b.options.Notifier.Ready():
+		return b.mgr.Start(ctx)
+	}
+}
+
+// Checks say what /readyz asks.
+func (b *Backend) Checks() []telemetry.Check {
+	return []telemetry.Check{
+		{Name: "backend: kubernetes", Check: kube.Answers(b.options.Config)},
+		{Name: "backend: database", Check: b.options.Store.Ping},
+		{Name: "backend: notifications", Check: func(context.Context) error { return b.options.Notifier.Healthy() }},
+		{Name: "backend: caches", Check: func(context.Context) error {
+			if !b.synced.Load() {
+				return errors.New("not read yet")
+			}
+			return nil
+		}},
+	}
+}
+
+// step is what the controller runs for each key.
+func (b *Backend) step(ctx context.Context, key fairq.Key) error {
+	if key.Runner == runnerOutbox {
+		return b.outbox.Check(telemetry.WithWork(ctx, telemetry.Work{Role: "backend", Operation: key.Application}), domain.OperationID(key.Application))
+	}
+	ctx = telemetry.WithWork(ctx, telemetry.Work{Role: "backend", Kind: "GitOpsDeployment", Namespace: key.Workspace, Name: key.Application})
+	return b.options.Hops.Time(telemetry.HopIntake, func() error {
+		return b.steps.Step(ctx, key.Workspace, key.Application)
+	})
+}

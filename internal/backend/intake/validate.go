@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"net/url"
+	"path"
+	"strings"
+
+	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
+	"github.com/weir-gitops/weir/internal/domain"
+)
+
+// Policy is what the operator of the service allows beyond the defaults.
+type Policy struct {
+	// AllowPlainHTTP accepts http:// repositories: for a laptop, where the Git
+	// server is on the same machine. Never for a service with strangers.
+	AllowPlainHTTP bool
+}
+
+// desiredApplication turns a CR into the application it asks for, or into a
+// *domain.Refusal that names the field. The schema has seen the CR before; what
+// is checked here is what the schema cannot say, or what deserves a condition.
+func desiredApplication(cr *v1alpha1.GitOpsDeployment, p Policy) (domain.ApplicationSpec, error) {
+	src := cr.Spec.Source
+	if err := checkRepository(src.RepoURL, p); err != nil {
+		return domain.ApplicationSpec{}, err
+	}
+	if err := checkPath(src.Path); err != nil {
+		return domain.ApplicationSpec{}, err
+	}
+	namespace, err := destinationNamespace(cr)
+	if err != nil {
+		return domain.ApplicationSpec{}, err
+	}
+	spec := domain.ApplicationSpec{
+		RepoURL:        src.RepoURL,
+		Path:           path.Clean(src.Path),
+		TargetRevision: src.TargetRevision,
+		Namespace:      namespace,
+		Environment:    cr.Spec.Destination.Environment,
+		Automated:      cr.Spec.Type == v1alpha1.DeploymentTypeAutomated,
+	}
+	if cr.Spec.SyncPolicy != nil {
+		for _, o := range cr.Spec.SyncPolicy.SyncOptions {
+			spec.SyncOptions = append(spec.SyncOptions, string(o))
+		}
+	}
+	return spec, nil
+}
+
+func checkRepository(repo string, p Policy) error {
+	const field = "spec.source.repoURL"
+	if repo == "" {
+		return &domain.Refusal{Field: field, Problem: "is empty", Remedy: "set it to the https:// or ssh:// URL of a Git repository"}
+	}
+	if strings.HasPrefix(repo, "git@") && strings.Contains(repo, ":") && !strings.Contains(repo, "://") {
+		return nil
+	}
+	u, err := url.Parse(repo)
+	if err != nil || u.Host == "" {
+		return &domain.Refusal{Field: field, Problem: "is not a URL", Remedy: "write it as https://host/path or ssh://git@host/path"}
+	}
+	switch u.Scheme {
+	case "https", "ssh":
+		return nil
+	case "http":
+		if p.AllowPlainHTTP {
+			return nil
+		}
+		return &domain.Refusal{Field: field, Problem: "uses http, which anybody on the way can change", Remedy: "use https:// or ssh://"}
+	default:
+		return &domain.Refusal{Field: field, Problem: "does not begin with https:// or ssh://", Remedy: "use one of the two"}
+	}
+}
+
+// checkPath accepts a path inside the repository. "." is the whole of it and
+// has to be written out: an empty path or "/" has deployed more than was meant
+// before.
+func checkPath(p string) error {
+	const field = "spec.source.path"
+	const remedy = `name a folder inside the repository, such as "deploy" or, for all of it, "."`
+	switch {
+	case p == "":
+		return &domain.Refusal{Field: field, Problem: "is empty", Remedy: remedy}
+	case p == "/":
+		return &domain.Refusal{Field: field, Problem: `is "/"`, Remedy: remedy}
+	case strings.HasPrefix(p, "/"):
+		return &domain.Refusal{Field: field, Problem: "is absolute", Remedy: remedy}
+	case strings.HasPrefix(p, "-"):
+		return &domain.Refusal{Field: field, Problem: `begins with "-"`, Remedy: remedy}
+	case strings.ContainsAny(p, "\x00\n\r\\"):
+		return &domain.Refusal{Field: field, Problem: "contains a backslash or a control character", Remedy: remedy}
+	}
+	for _, part := range strings.Split(p, "/") {
+		if part == ".." {
+			return &domain.Refusal{Field: field, Problem: `contains ".."`, Remedy: remedy}
+		}
+	}
+	return nil
+}
+
+// destinationNamespace keeps a deployment without an environment inside the
+// tenant's own namespace: on the service's cluster no other is theirs.
+func destinationNamespace(cr *v1alpha1.GitOpsDeployment) (string, error) {
+	d := cr.Spec.Destination
+	if d.Environment != "" {
+		if d.Namespace == "" {
+			return "", &domain.Refusal{Field: "spec.destination.namespace", Problem: "is empty although spec.destination.environment is set",
+				Remedy: "name the namespace on that environment's cluster"}
+		}
+		return d.Namespace, nil
+	}
+	if d.Namespace != "" && d.Namespace != cr.Namespace {
+		return "", &domain.Refusal{Field: "spec.destination.namespace", Problem: "is not the namespace of this GitOpsDeployment although spec.destination.environment is empty",
+			Remedy: "leave it empty, or name a GitOpsDeploymentManagedEnvironment in spec.destination.environment"}
+	}
+	return cr.Namespace, nil
+}
