@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent is the role beside an engine instance: truth flowing down on hop
+// 2 (package operate), status flowing up on hop 5 (package observe), and healing
+// of what was missed (package heal).
+//
+//	watch on Operations ───┐
+//	watch on Applications ─┼─▶ fair queue ─▶ operate step ─▶ Application, operation row
+//	sweeps ────────────────┘          └────▶ observe step ─▶ application state row
+//
+// Keys are (tenant, resource, runner): operating on an application and observing
+// it run independently, each never twice at once.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
+	operationv1alpha1 "github.com/weir-gitops/weir/api/operation/v1alpha1"
+	"github.com/weir-gitops/weir/internal/agent/heal"
+	"github.com/weir-gitops/weir/internal/agent/observe"
+	"github.com/weir-gitops/weir/internal/agent/operate"
+	"github.com/weir-gitops/weir/internal/domain"
+	"github.com/weir-gitops/weir/internal/fairq"
+	"github.com/weir-gitops/weir/internal/kube"
+	"github.com/weir-gitops/weir/internal/store"
+	"github.com/weir-gitops/weir/internal/telemetry"
+)
+
+// Options are what an agent needs.
+type Options struct {
+	Config *rest.Config
+	Store  store.Store
+	// Namespace is the engine instance's namespace, Kind what works in it.
+	Namespace string
+	Kind      store.EngineKind
+
+	Workers      int
+	PerWorkspace int
+
+	Log    *slog.Logger
+	Hops   *telemetry.Hops
+	Queues *fairq.Metrics
+}
+
+// Agent is the role, put together.
+type Agent struct {
+	options  Options
+	mgr      manager.Manager
+	instance store.Instance
+	engine   *engineNamespace
+	operate  *operate.Steps
+	observe  *observe.Steps
+	rows     *heal.Rows
+	synced   atomic.Bool
+}
+
+// New puts an agent together and registers its engine instance. Nothing runs
+// before Run.
+func New(ctx context.Context, o Options) (*Agent, error) {
+	ours, err := labels.Parse(argov1alpha1.ApplicationLabel)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := manager.New(o.Config, manager.Options{
+		Scheme:  kube.NewScheme(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{
+			DefaultTransform:  cache.TransformStripManagedFields(),
+			DefaultNamespaces: map[string]cache.Config{o.Namespace: {}},
+			ByObject: map[client.Object]cache.ByObject{
+				// What does not carry our label is none of our business.
+				&argov1alpha1.Application{}: {Label: ours},
+			},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to Kubernetes: %w", err)
+	}
+	if err := mgr.GetCache().IndexField(ctx, &operationv1alpha1.Operation{}, resourceIndex, indexResource); err != nil {
+		return nil, fmt.Errorf("index Operations: %w", err)
+	}
+	a := &Agent{options: o, mgr: mgr}
+	if a.instance, err = register(ctx, mgr.GetAPIReader(), o); err != nil {
+		return nil, err
+	}
+	a.engine = &engineNamespace{namespace: o.Namespace, cached: mgr.GetClient(), live: mgr.GetAPIReader()}
+	a.operate = &operate.Steps{Engine: a.engine, Store: o.Store, Instance: a.instance, Log: o.Log}
+	a.observe = observe.NewSteps(a.engine, o.Store, o.Log)
+	a.rows = &heal.Rows{Store: o.Store, Engine: a.engine, Instance: a.instance, NewID: domain.NewOperationID, Log: o.Log}
+	if err := a.addController(); err != nil {
+		return nil, err
+	}
+	return a, mgr.Add(manager.RunnableFunc(a.sweep))
+}
+
+// register makes the database know the instance by the UIDs of its cluster and
+// its namespace.
+func register(ctx context.Context, r client.Reader, o Options) (store.Instance, error) {
+	cluster, err := kube.ReadNamespace(ctx, "kube-system", r)
+	if err != nil {
+		return store.Instance{}, fmt.Errorf("identify the cluster: %w", unreachable(err))
+	}
+	ns, err := kube.ReadNamespace(ctx, o.Namespace, r)
+	if errors.Is(err, domain.ErrNotFound) {
+		return store.Instance{}, fmt.Errorf("the engine's namespace %q does not exist: create it, or name another with --engine-namespace", o.Namespace)
+	}
+	if err != nil {
+		return store.Instance{}, fmt.Errorf("identify the engine instance: %w", err)
+	}
+	i := store.Instance{ID: domain.InstanceID(ns.UID), Cluster: domain.ClusterID(cluster.UID), Namespace: o.Namespace, Kind: o.Kind}
+	if err := o.Store.RegisterEngine(ctx, i); err != nil {
+		return i, fmt.Errorf("register the engine instance: %w", err)
+	}
+	return i, nil
+}
+
+func unreachable(err error) error {
+	if _, isStatus := err.(apierrors.APIStatus); isStatus { //nolint:errorlint // An API server's own answer, unwrapped.
+		return err
+	}
+	return fmt.Errorf("%w: %w", domain.ErrUnavailable, err)
+}
+
+// Run works until the context ends.
+func (a *Agent) Run(ctx context.Context) error {
+	if err := a.observe.Recall(ctx, a.instance.ID); err != nil {
+		return fmt.Errorf("read what has been observed before: %w", err)
+	}
+	return a.mgr.Start(ctx)
+}
+
+// Checks say what /readyz asks.
+func (a *Agent) Checks() []telemetry.Check {
+	return []telemetry.Check{
+		{Name: "agent: kubernetes", Check: kube.Answers(a.options.Config)},
+		{Name: "agent: database", Check: a.options.Store.Ping},
+		{Name: "agent: caches", Check: func(context.Context) error {
+			if !a.synced.Load() {
+				return errors.New("not read yet")
+			}
+			return nil
+		}},
+	}
+}
+
+// runnerObserve is the runner that takes an Application's status in; the other
+// runners are the resource types of operations.
+const runnerObserve = "observe"
+
+// step is what the controller runs for each key.
+func (a *Agent) step(ctx context.Context, key fairq.Key) error {
+	ctx = telemetry.WithWork(ctx, telemetry.Work{Role: "agent", Tenant: key.Workspace, UID: key.Application})
+	if key.Runner == runnerObserve {
+		return a.options.Hops.Time(telemetry.HopObserve, func() error {
+			return a.observe.Step(ctx, domain.ApplicationID(key.Application))
+		})
+	}
+	ctx = telemetry.WithWork(ctx, telemetry.Work{Kind: key.Runner})
+	return a.options.Hops.Time(telemetry.HopOperate, func() error {
+		return a.operate.Step(ctx, domain.ResourceType(key.Runner), key.Application)
+	})
+}

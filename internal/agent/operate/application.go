@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/weir-gitops/weir/internal/domain"
+	"github.com/weir-gitops/weir/internal/store"
+)
+
+// progress says how far making things equal has come.
+type progress int
+
+const (
+	equal progress = iota
+	// awaiting means that the engine has to do its part first; the watch says
+	// when it has.
+	awaiting
+)
+
+// application makes the engine's Application equal to the row.
+func (s *Steps) application(ctx context.Context, id domain.ApplicationID, row *store.Application) (progress, error) {
+	name := domain.EngineApplicationName(id)
+	if row == nil {
+		return s.removeApplication(ctx, name)
+	}
+	want := RenderApplication(*row, s.Instance)
+	have, err := s.Engine.Application(ctx, name)
+	switch {
+	case err != nil:
+		return equal, fmt.Errorf("read Application: %w", err)
+	case have == nil:
+		if err := s.Engine.CreateApplication(ctx, want); err != nil {
+			return equal, fmt.Errorf("create Application: %w", err)
+		}
+		return equal, nil
+	case !have.DeletionTimestamp.IsZero():
+		// Somebody deleted it, and the engine is not done with that. It cannot be
+		// called back; once it is gone, it is created again.
+		return awaiting, nil
+	case equality.Semantic.DeepEqual(have.Spec, want.Spec):
+		return equal, nil
+	}
+	if err := s.Engine.ReplaceSpec(ctx, have, want.Spec); err != nil {
+		return equal, fmt.Errorf("update Application: %w", err)
+	}
+	return equal, nil
+}
+
+// removeApplication deletes even where the cache has no such Application: it
+// may have been created a moment ago, and a miss costs one request.
+func (s *Steps) removeApplication(ctx context.Context, name string) (progress, error) {
+	gone, err := s.Engine.DeleteApplication(ctx, name)
+	if err != nil {
+		return equal, fmt.Errorf("delete Application: %w", err)
+	}
+	if !gone {
+		return awaiting, nil
+	}
+	return equal, nil
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
+	operationv1alpha1 "github.com/weir-gitops/weir/api/operation/v1alpha1"
+	"github.com/weir-gitops/weir/internal/domain"
+	"github.com/weir-gitops/weir/internal/fairq"
+	"github.com/weir-gitops/weir/internal/kube"
+)
+
+// addController connects the queue to the two watches.
+func (a *Agent) addController() error {
+	o := a.options
+	c, err := kube.NewController(a.mgr, kube.ControllerOptions{
+		Name: "agent", Workers: o.Workers, PerWorkspace: o.PerWorkspace, Metrics: o.Queues, Log: o.Log,
+	}, a.step)
+	if err != nil {
+		return err
+	}
+	if err := c.Watch(source.TypedKind(a.mgr.GetCache(), &operationv1alpha1.Operation{}, operationEvents())); err != nil {
+		return err
+	}
+	return c.Watch(source.TypedKind(a.mgr.GetCache(), &argov1alpha1.Application{}, a.applicationEvents()))
+}
+
+// operationEvents: an Operation's arrival is all that matters; its spec does
+// not change, and its going is our own doing.
+func operationEvents() handler.TypedEventHandler[*operationv1alpha1.Operation, fairq.Key] {
+	return handler.TypedFuncs[*operationv1alpha1.Operation, fairq.Key]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*operationv1alpha1.Operation], q kube.Queue) {
+			l := e.Object.Labels
+			q.Add(fairq.Key{
+				Workspace:   l[operationv1alpha1.TenantLabel],
+				Application: l[operationv1alpha1.ResourceLabel],
+				Runner:      l[operationv1alpha1.ResourceTypeLabel],
+			})
+		},
+	}
+}
+
+func (a *Agent) applicationEvents() handler.TypedEventHandler[*argov1alpha1.Application, fairq.Key] {
+	observe := func(app *argov1alpha1.Application, q kube.Queue) {
+		a.engine.seen(app.Name, version(app))
+		q.Add(applicationKey(app, runnerObserve))
+	}
+	return handler.TypedFuncs[*argov1alpha1.Application, fairq.Key]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*argov1alpha1.Application], q kube.Queue) {
+			observe(e.Object, q)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*argov1alpha1.Application], q kube.Queue) {
+			observe(e.ObjectNew, q)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*argov1alpha1.Application], q kube.Queue) {
+			observe(e.Object, q)
+			// An operation may have waited for just this.
+			q.Add(applicationKey(e.Object, string(domain.ResourceApplication)))
+		},
+	}
+}
+
+func applicationKey(app *argov1alpha1.Application, runner string) fairq.Key {
+	return fairq.Key{
+		Workspace:   app.Labels[argov1alpha1.TenantLabel],
+		Application: app.Labels[argov1alpha1.ApplicationLabel],
+		Runner:      runner,
+	}
+}
+
+const (
+	// sweepEvery is how often all rows are compared with the engine although
+	// nothing asked for it.
+	sweepEvery = 30 * time.Minute
+	sweepRetry = 2 * time.Second
+)
+
+// sweep looks for rows that the engine does not follow: at once after the caches
+// are read, and from time to time.
+func (a *Agent) sweep(ctx context.Context) error {
+	if !a.mgr.GetCache().WaitForCacheSync(ctx) {
+		return nil
+	}
+	a.synced.Store(true)
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-wait.C:
+		}
+		if _, err := a.rows.Sweep(ctx); err != nil {
+			a.options.Log.WarnContext(ctx, "sweep will be tried again", "error", err)
+			wait.Reset(sweepRetry)
+			continue
+		}
+		wait.Reset(sweepEvery)
+	}
+}
