@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package service runs Weir's backend and agent inside a test, on a real
+// control plane and a real database, so that a test can stop and start either
+// and look into every layer.
+package service
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-gitops/weir/internal/agent"
+	"github.com/weir-gitops/weir/internal/backend"
+	"github.com/weir-gitops/weir/internal/kube"
+	"github.com/weir-gitops/weir/internal/notify"
+	"github.com/weir-gitops/weir/internal/store"
+	"github.com/weir-gitops/weir/internal/store/postgres"
+	"github.com/weir-gitops/weir/internal/store/sqlite"
+	"github.com/weir-gitops/weir/internal/telemetry"
+	"github.com/weir-gitops/weir/internal/testkit/pg"
+)
+
+// Database is one of the kinds of database that Weir runs on.
+type Database struct {
+	Name string
+	// open gives a store and a notifier on a fresh database; raw opens the same
+	// database for looking into and for breaking by hand.
+	open func(t *testing.T) opened
+}
+
+type opened struct {
+	store    store.Store
+	notifier func(*slog.Logger) notify.Notifier
+	raw      *sql.DB
+}
+
+// Databases are the kinds that every behaviour has to hold on.
+func Databases() []Database {
+	return []Database{{Name: "sqlite", open: openSQLite}, {Name: "postgres", open: openPostgres}}
+}
+
+func openSQLite(t *testing.T) opened {
+	file := filepath.Join(t.TempDir(), "weir.db")
+	s, err := sqlite.OpenAndMigrate(t.Context(), file)
+	must(t, err)
+	raw, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)")
+	must(t, err)
+	return opened{store: s, raw: raw, notifier: func(l *slog.Logger) notify.Notifier {
+		return notify.NewInProcess(s, s.OnCommit, notify.Options{Log: l})
+	}}
+}
+
+func openPostgres(t *testing.T) opened {
+	dsn := pg.Shared(t).NewDatabase(t)
+	s, err := postgres.OpenAndMigrate(t.Context(), dsn)
+	must(t, err)
+	raw, err := sql.Open("pgx", dsn)
+	must(t, err)
+	return opened{store: s, raw: raw, notifier: func(l *slog.Logger) notify.Notifier {
+		return notify.NewListening(notify.From(s.Listen), s, notify.Options{Log: l})
+	}}
+}
+
+// Service is Weir inside a test.
+type Service struct {
+	Store store.Store
+	// Raw is the database itself, for looking into.
+	Raw *sql.DB
+	// EngineNamespace is where Operations and Applications are.
+	EngineNamespace string
+
+	t       *testing.T
+	config  *rest.Config
+	kind    store.EngineKind
+	open    opened
+	log     *slog.Logger
+	backend *role
+	agent   *role
+}
+
+// Start runs backend and agent until the test ends.
+func Start(t *testing.T, config *rest.Config, db Database, engineNamespace string, kind store.EngineKind) *Service {
+	t.Helper()
+	log, err := telemetry.NewLogger(t.Output(), telemetry.LogOptions{Format: "text", Level: "warn"})
+	must(t, err)
+	o := db.open(t)
+	s := &Service{
+		Store: o.store, Raw: o.raw, EngineNamespace: engineNamespace,
+		t: t, config: config, kind: kind, open: o, log: log,
+	}
+	t.Cleanup(func() {
+		s.StopBackend()
+		s.StopAgent()
+		_ = o.raw.Close()
+		must(t, o.store.Close())
+	})
+	s.StartAgent()
+	s.StartBackend()
+	return s
+}
+
+// Client speaks to the control plane directly.
+func (s *Service) Client() client.Client {
+	c, err := client.New(s.config, client.Options{Scheme: kube.NewScheme()})
+	must(s.t, err)
+	return c
+}
+
+// StartBackend starts a backend, as after a restart: it remembers nothing.
+func (s *Service) StartBackend() {
+	n := s.open.notifier(s.log)
+	b, err := backend.New(s.t.Context(), backend.Options{
+		Config: s.config, Store: s.Store, Notifier: n, Workers: 8, PerWorkspace: 4, Log: s.log,
+	})
+	must(s.t, err)
+	s.backend = run(s.t, n.Run, b.Run)
+}
+
+// StopBackend stops it, as for maintenance.
+func (s *Service) StopBackend() { s.backend = s.backend.stop() }
+
+// StartAgent starts an agent beside the engine's namespace.
+func (s *Service) StartAgent() {
+	a, err := agent.New(s.t.Context(), agent.Options{
+		Config: s.config, Store: s.Store, Namespace: s.EngineNamespace, Kind: s.kind,
+		Workers: 8, PerWorkspace: 4, Log: s.log,
+	})
+	must(s.t, err)
+	s.agent = run(s.t, a.Run)
+}
+
+// StopAgent stops it.
+func (s *Service) StopAgent() { s.agent = s.agent.stop() }
+
+// role is something that runs until it is stopped.
+type role struct {
+	cancel context.CancelFunc
+	wait   sync.WaitGroup
+}
+
+func run(t *testing.T, parts ...func(context.Context) error) *role {
+	// Not the test's context: that ends before cleanups run, and a role is stopped by one.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	r := &role{cancel: cancel}
+	for _, part := range parts {
+		r.wait.Go(func() {
+			if err := part(ctx); err != nil {
+				t.Errorf("a role ended: %v", err)
+			}
+		})
+	}
+	return r
+}
+
+func (r *role) stop() *role {
+	if r != nil {
+		r.cancel()
+		r.wait.Wait()
+	}
+	return nil
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
