@@ -46,6 +46,10 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
+// stepDeadline ends a step that hangs on something that neither answers nor
+// breaks, so that it gives its tenant's turn back.
+const stepDeadline = 30 * time.Second
+
 // NewController runs a step for each key under the fair queue. This is the one
 // place where outcomes become retries and log lines:
 //
@@ -64,7 +68,9 @@ func NewController(mgr manager.Manager, o ControllerOptions, step Step) (Control
 		SkipNameValidation:      &skipNameValidation,
 		NewQueue:                fairq.NewQueueFunc(fairq.Options[fairq.Key]{Name: o.Name, PerWorkspace: o.PerWorkspace, Metrics: o.Metrics}),
 		Reconciler: reconcile.TypedFunc[fairq.Key](func(ctx context.Context, key fairq.Key) (reconcile.Result, error) {
-			err := step(ctx, key)
+			bounded, cancel := context.WithTimeout(ctx, stepDeadline)
+			defer cancel()
+			err := step(bounded, key)
 			var waiting *domain.Waiting
 			switch {
 			case err == nil:
