@@ -162,14 +162,20 @@ const runnerObserve = "observe"
 
 // step is what the controller runs for each key.
 func (a *Agent) step(ctx context.Context, key fairq.Key) error {
-	ctx = telemetry.WithWork(ctx, telemetry.Work{Role: "agent", Tenant: key.Workspace, UID: key.Application})
 	if key.Runner == runnerObserve {
 		return a.options.Hops.Time(telemetry.HopObserve, func() error {
 			return a.observe.Step(ctx, domain.ApplicationID(key.Application))
 		})
 	}
-	ctx = telemetry.WithWork(ctx, telemetry.Work{Kind: key.Runner})
 	return a.options.Hops.Time(telemetry.HopOperate, func() error {
 		return a.operate.Step(ctx, domain.ResourceType(key.Runner), key.Application)
 	})
+}
+
+func work(key fairq.Key) telemetry.Work {
+	w := telemetry.Work{Tenant: key.Workspace, UID: key.Application, Kind: key.Runner}
+	if key.Runner == runnerObserve {
+		w.Kind = string(domain.ResourceApplication)
+	}
+	return w
 }

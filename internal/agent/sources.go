@@ -21,7 +21,7 @@ import (
 func (a *Agent) addController() error {
 	o := a.options
 	c, err := kube.NewController(a.mgr, kube.ControllerOptions{
-		Name: "agent", Workers: o.Workers, PerWorkspace: o.PerWorkspace, Metrics: o.Queues, Log: o.Log,
+		Name: "agent", Workers: o.Workers, PerWorkspace: o.PerWorkspace, Metrics: o.Queues, Log: o.Log, Work: work,
 	}, a.step)
 	if err != nil {
 		return err

@@ -130,10 +130,16 @@ func (b *Backend) Checks() []telemetry.Check {
 // step is what the controller runs for each key.
 func (b *Backend) step(ctx context.Context, key fairq.Key) error {
 	if key.Runner == runnerOutbox {
-		return b.outbox.Check(telemetry.WithWork(ctx, telemetry.Work{Role: "backend", Operation: key.Application}), domain.OperationID(key.Application))
+		return b.outbox.Check(ctx, domain.OperationID(key.Application))
 	}
-	ctx = telemetry.WithWork(ctx, telemetry.Work{Role: "backend", Kind: "GitOpsDeployment", Namespace: key.Workspace, Name: key.Application})
 	return b.options.Hops.Time(telemetry.HopIntake, func() error {
 		return b.steps.Step(ctx, key.Workspace, key.Application)
 	})
+}
+
+func work(key fairq.Key) telemetry.Work {
+	if key.Runner == runnerOutbox {
+		return telemetry.Work{Operation: key.Application}
+	}
+	return telemetry.Work{Kind: "GitOpsDeployment", Namespace: key.Workspace, Name: key.Application}
 }

@@ -24,7 +24,7 @@ import (
 func (b *Backend) addController() error {
 	o := b.options
 	c, err := kube.NewController(b.mgr, kube.ControllerOptions{
-		Name: "gitopsdeployment", Workers: o.Workers, PerWorkspace: o.PerWorkspace, Metrics: o.Queues, Log: o.Log,
+		Name: "gitopsdeployment", Workers: o.Workers, PerWorkspace: o.PerWorkspace, Metrics: o.Queues, Log: o.Log, Work: work,
 	}, b.step)
 	if err != nil {
 		return err

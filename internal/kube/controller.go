@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-gitops/weir/internal/domain"
 	"github.com/weir-gitops/weir/internal/fairq"
+	"github.com/weir-gitops/weir/internal/telemetry"
 )
 
 // Step does one piece of work for one key. What it returns decides what
@@ -31,6 +32,8 @@ type ControllerOptions struct {
 	PerWorkspace int
 	Metrics      *fairq.Metrics
 	Log          *slog.Logger
+	// Work says what a key's log lines are about.
+	Work func(fairq.Key) telemetry.Work
 }
 
 // Controller is a controller over the fair queue.
@@ -68,6 +71,7 @@ func NewController(mgr manager.Manager, o ControllerOptions, step Step) (Control
 		SkipNameValidation:      &skipNameValidation,
 		NewQueue:                fairq.NewQueueFunc(fairq.Options[fairq.Key]{Name: o.Name, PerWorkspace: o.PerWorkspace, Metrics: o.Metrics}),
 		Reconciler: reconcile.TypedFunc[fairq.Key](func(ctx context.Context, key fairq.Key) (reconcile.Result, error) {
+			ctx = telemetry.WithWork(ctx, o.Work(key))
 			bounded, cancel := context.WithTimeout(ctx, stepDeadline)
 			defer cancel()
 			err := step(bounded, key)
@@ -81,11 +85,11 @@ func NewController(mgr manager.Manager, o ControllerOptions, step Step) (Control
 			case ctx.Err() != nil:
 				return reconcile.Result{}, nil
 			case errors.As(err, &waiting):
-				o.Log.DebugContext(ctx, waiting.Error(), "queue", o.Name, "key", key.String())
+				o.Log.DebugContext(ctx, waiting.Error(), "queue", o.Name)
 			case errors.Is(err, domain.ErrUnavailable):
-				o.Log.WarnContext(ctx, "will be tried again", "queue", o.Name, "key", key.String(), "error", err)
+				o.Log.WarnContext(ctx, "will be tried again", "queue", o.Name, "error", err)
 			default:
-				o.Log.ErrorContext(ctx, "step failed, will be tried again", "queue", o.Name, "key", key.String(), "error", err)
+				o.Log.ErrorContext(ctx, "step failed, will be tried again", "queue", o.Name, "error", err)
 			}
 			return reconcile.Result{RequeueAfter: limiter.When(key)}, nil
 		}),

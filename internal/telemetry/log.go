@@ -53,7 +53,6 @@ func BridgeKubernetes(l *slog.Logger) {
 
 // Work names what a line is about.
 type Work struct {
-	Role      string
 	Tenant    string
 	Kind      string
 	Namespace string
@@ -68,7 +67,6 @@ type workKey struct{}
 // fields keep what was attached before.
 func WithWork(ctx context.Context, w Work) context.Context {
 	had, _ := ctx.Value(workKey{}).(Work)
-	keep(&w.Role, had.Role)
 	keep(&w.Tenant, had.Tenant)
 	keep(&w.Kind, had.Kind)
 	keep(&w.Namespace, had.Namespace)
@@ -89,7 +87,7 @@ type workHandler struct{ slog.Handler }
 func (h workHandler) Handle(ctx context.Context, r slog.Record) error {
 	if w, ok := ctx.Value(workKey{}).(Work); ok {
 		for _, a := range [...]struct{ key, value string }{
-			{"role", w.Role}, {"tenant", w.Tenant}, {"kind", w.Kind}, {"namespace", w.Namespace},
+			{"tenant", w.Tenant}, {"kind", w.Kind}, {"namespace", w.Namespace},
 			{"name", w.Name}, {"uid", w.UID}, {"operation", w.Operation},
 		} {
 			if a.value != "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-gitops/weir/internal/domain"
 	"github.com/weir-gitops/weir/internal/kube"
 	"github.com/weir-gitops/weir/internal/store"
+	"github.com/weir-gitops/weir/internal/telemetry"
 )
 
 // Cluster is what the step reads from, and the one thing that it writes to, the
@@ -74,6 +75,9 @@ func (d *Deployments) try(ctx context.Context, namespace, name string) error {
 	facts, err := d.gather(ctx, namespace, name)
 	if err != nil {
 		return d.explain(ctx, facts.cr, err)
+	}
+	if facts.cr != nil {
+		ctx = telemetry.WithWork(ctx, telemetry.Work{Tenant: string(facts.tenant), UID: string(facts.cr.UID)})
 	}
 	decision := decideDeployment(facts)
 	if err := d.act(ctx, &decision); err != nil {
@@ -176,6 +180,7 @@ func (d *Deployments) act(ctx context.Context, decision *deploymentDecision) err
 			return err
 		}
 		announce = ops
+		d.report(ctx, *decision.change, ops)
 	} else if c := decision.chain; c != nil && c.Operation != nil && c.Operation.State == domain.OperationWaiting {
 		announce = []store.Operation{*c.Operation}
 	}
@@ -188,6 +193,21 @@ func (d *Deployments) act(ctx context.Context, decision *deploymentDecision) err
 		}
 	}
 	return nil
+}
+
+// report logs a change, a line for each operation that it caused.
+func (d *Deployments) report(ctx context.Context, c store.Change, ops []store.Operation) {
+	for _, op := range ops {
+		what := "removed"
+		switch {
+		case c.Insert != nil && string(c.Insert.Application.ID) == op.ResourceID:
+			what = "taken in"
+		case c.Update != nil && string(c.Update.ID) == op.ResourceID:
+			what = "changed"
+		}
+		ctx := telemetry.WithWork(ctx, telemetry.Work{Tenant: string(op.Tenant), UID: op.ResourceID, Operation: string(op.ID)})
+		d.Log.InfoContext(ctx, "deployment "+what)
+	}
 }
 
 func (d *Deployments) project(ctx context.Context, cr *v1alpha1.GitOpsDeployment, decision deploymentDecision) error {
