@@ -157,7 +157,7 @@ func (p *platform) addBackend(ctx context.Context, policy intake.Policy, workers
 
 func (p *platform) addAgent(ctx context.Context, namespace string, kind store.EngineKind, workers, perWorkspace int) error {
 	a, err := agent.New(ctx, agent.Options{
-		Config: p.config, Store: p.db, Namespace: namespace, Kind: kind,
+		Config: p.config, Store: p.db, Notifier: p.db.notifier, Namespace: namespace, Kind: kind,
 		Workers: workers, PerWorkspace: perWorkspace,
 		Log: p.log.With("role", "agent"), Hops: p.hops, Queues: p.queues,
 	})

@@ -35,6 +35,7 @@ import (
 	"github.com/weir-gitops/weir/internal/domain"
 	"github.com/weir-gitops/weir/internal/fairq"
 	"github.com/weir-gitops/weir/internal/kube"
+	"github.com/weir-gitops/weir/internal/notify"
 	"github.com/weir-gitops/weir/internal/store"
 	"github.com/weir-gitops/weir/internal/telemetry"
 )
@@ -43,6 +44,8 @@ import (
 type Options struct {
 	Config *rest.Config
 	Store  store.Store
+	// Notifier tells of operations before their CRs arrive.
+	Notifier notify.Notifier
 	// Namespace is the engine instance's namespace, Kind what works in it.
 	Namespace string
 	Kind      store.EngineKind
@@ -64,7 +67,9 @@ type Agent struct {
 	operate  *operate.Steps
 	observe  *observe.Steps
 	rows     *heal.Rows
-	synced   atomic.Bool
+	// queue is set once the controller has started.
+	queue  atomic.Pointer[kube.Queue]
+	synced atomic.Bool
 }
 
 // New puts an agent together and registers its engine instance. Nothing runs
@@ -147,6 +152,7 @@ func (a *Agent) Checks() []telemetry.Check {
 	return []telemetry.Check{
 		{Name: "agent: kubernetes", Check: kube.Answers(a.options.Config)},
 		{Name: "agent: database", Check: a.options.Store.Ping},
+		{Name: "agent: notifications", Check: func(context.Context) error { return a.options.Notifier.Healthy() }},
 		{Name: "agent: caches", Check: func(context.Context) error {
 			if !a.synced.Load() {
 				return errors.New("not read yet")

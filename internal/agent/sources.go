@@ -15,6 +15,7 @@ import (
 	"github.com/weir-gitops/weir/internal/domain"
 	"github.com/weir-gitops/weir/internal/fairq"
 	"github.com/weir-gitops/weir/internal/kube"
+	"github.com/weir-gitops/weir/internal/store"
 )
 
 // addController connects the queue to the two watches.
@@ -29,7 +30,26 @@ func (a *Agent) addController() error {
 	if err := c.Watch(source.TypedKind(a.mgr.GetCache(), &operationv1alpha1.Operation{}, operationEvents())); err != nil {
 		return err
 	}
-	return c.Watch(source.TypedKind(a.mgr.GetCache(), &argov1alpha1.Application{}, a.applicationEvents()))
+	if err := c.Watch(source.TypedKind(a.mgr.GetCache(), &argov1alpha1.Application{}, a.applicationEvents())); err != nil {
+		return err
+	}
+	o.Notifier.Subscribe(store.TopicOperation, a.operationChanged)
+	return c.Watch(source.TypedFunc[fairq.Key](func(_ context.Context, q kube.Queue) error {
+		a.queue.Store(&q)
+		return nil
+	}))
+}
+
+// operationChanged has an operation of this instance carried out as soon as it
+// is committed. Before the controller has started there is no need: its CR will
+// be in the cache.
+func (a *Agent) operationChanged(e store.Event) {
+	q := a.queue.Load()
+	if q == nil || e.Instance != a.instance.ID || e.State != string(domain.OperationWaiting) {
+		return
+	}
+	a.operate.Notice(e.ResourceType, e.Resource, domain.OperationID(e.Key))
+	(*q).Add(fairq.Key{Workspace: string(e.Tenant), Application: e.Resource, Runner: string(e.ResourceType)})
 }
 
 // operationEvents: an Operation's arrival is all that matters; its spec does

@@ -62,9 +62,10 @@ type Backend struct {
 	steps   *intake.Deployments
 	outbox  *outbox.Outbox
 	links   *heal.Links
-	// queue is set once the controller has started.
-	queue  atomic.Pointer[kube.Queue]
-	synced atomic.Bool
+	// queue is set, and then started closed, once the controller has one.
+	queue   atomic.Pointer[kube.Queue]
+	started chan struct{}
+	synced  atomic.Bool
 	// finished holds a token while finished operations may wait for collection.
 	finished chan struct{}
 }
@@ -82,7 +83,7 @@ func New(ctx context.Context, o Options) (*Backend, error) {
 	if err := mgr.GetCache().IndexField(ctx, &v1alpha1.GitOpsDeployment{}, uidIndex, indexUID); err != nil {
 		return nil, fmt.Errorf("index GitOpsDeployments: %w", err)
 	}
-	b := &Backend{options: o, mgr: mgr, finished: make(chan struct{}, 1)}
+	b := &Backend{options: o, mgr: mgr, started: make(chan struct{}), finished: make(chan struct{}, 1)}
 	b.cluster = &cluster{cached: mgr.GetClient(), live: mgr.GetAPIReader()}
 	b.outbox = &outbox.Outbox{Client: mgr.GetClient(), Store: o.Store, Log: o.Log}
 	b.steps = &intake.Deployments{

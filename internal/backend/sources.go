@@ -45,6 +45,7 @@ func (b *Backend) addController() error {
 // captureQueue lets notifications and sweeps use the controller's queue.
 func (b *Backend) captureQueue(_ context.Context, q workqueue.TypedRateLimitingInterface[fairq.Key]) error {
 	b.queue.Store(&q)
+	close(b.started)
 	return nil
 }
 
@@ -53,8 +54,9 @@ func deploymentKey(namespace, name string) fairq.Key {
 }
 
 func (b *Backend) enqueueDeployment(namespace, name string) {
-	// Before the controller has started nothing has to be put in: it begins with
-	// everything there is.
+	// Before the controller has started, notifications need not be put in: it
+	// begins with every deployment there is. Sweeps, which are about those that are
+	// not there any more, wait for it.
 	if q := b.queue.Load(); q != nil {
 		(*q).Add(deploymentKey(namespace, name))
 	}

@@ -35,7 +35,12 @@ func (b *Backend) sweep(ctx context.Context) error {
 	if !b.mgr.GetCache().WaitForCacheSync(ctx) {
 		return nil
 	}
-	b.synced.Store(true)
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-b.started:
+		b.synced.Store(true)
+	}
 	lost := make(chan struct{}, 1)
 	b.options.Notifier.OnResync(func() {
 		select {

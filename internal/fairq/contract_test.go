@@ -10,6 +10,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
+// anyQueue is what controller-runtime's seam asks for.
+type anyQueue = workqueue.TypedRateLimitingInterface[Key]
+
 // TestContract holds the behaviours that controllers rely on against client-go's queue and against this one. Both must
 // pass: this is what makes one a replacement for the other.
 func TestContract(t *testing.T) {
@@ -18,15 +21,15 @@ func TestContract(t *testing.T) {
 	}
 	queues := []struct {
 		name string
-		make func() workqueue.TypedRateLimitingInterface[Key]
+		make func() anyQueue
 	}{
-		{"client-go", func() workqueue.TypedRateLimitingInterface[Key] {
+		{"client-go", func() anyQueue {
 			return workqueue.NewTypedRateLimitingQueue(limiter())
 		}},
-		{"fairq", func() workqueue.TypedRateLimitingInterface[Key] {
+		{"fairq", func() anyQueue {
 			return NewQueueFunc(Options[Key]{})("contract", limiter())
 		}},
-		{"fairq with a cap", func() workqueue.TypedRateLimitingInterface[Key] {
+		{"fairq with a cap", func() anyQueue {
 			return NewQueueFunc(Options[Key]{PerWorkspace: 2})("contract", limiter())
 		}},
 	}
@@ -52,23 +55,23 @@ var (
 
 var contract = []struct {
 	name  string
-	check func(*testing.T, workqueue.TypedRateLimitingInterface[Key])
+	check func(*testing.T, anyQueue)
 }{
-	{"adding twice before it is handed out is adding once", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"adding twice before it is handed out is adding once", func(t *testing.T, q anyQueue) {
 		q.Add(shop)
 		q.Add(shop)
 		wantLen(t, q, 1)
 		q.Done(mustGet(t, q))
 		mustBlock(t, get(q))
 	}},
-	{"first in, first out", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"first in, first out", func(t *testing.T, q anyQueue) {
 		q.Add(shop)
 		q.Add(blog)
 		q.Add(shop)
 		mustReturn(t, get(q), shop)
 		mustReturn(t, get(q), blog)
 	}},
-	{"added twice while running, runs once more, after Done", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"added twice while running, runs once more, after Done", func(t *testing.T, q anyQueue) {
 		q.Add(shop)
 		mustGet(t, q)
 		q.Add(shop)
@@ -81,7 +84,7 @@ var contract = []struct {
 		q.Done(shop)
 		mustBlock(t, get(q))
 	}},
-	{"added while running goes to the end", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"added while running goes to the end", func(t *testing.T, q anyQueue) {
 		q.Add(shop)
 		mustGet(t, q)
 		q.Add(shop)
@@ -90,7 +93,7 @@ var contract = []struct {
 		mustReturn(t, get(q), blog)
 		mustReturn(t, get(q), shop)
 	}},
-	{"AddAfter waits for its time", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"AddAfter waits for its time", func(t *testing.T, q anyQueue) {
 		q.AddAfter(shop, time.Minute)
 		next := get(q)
 		advance(time.Minute - time.Nanosecond)
@@ -99,13 +102,13 @@ var contract = []struct {
 		advance(time.Nanosecond)
 		mustReturn(t, next, shop)
 	}},
-	{"AddAfter without a delay is Add", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"AddAfter without a delay is Add", func(t *testing.T, q anyQueue) {
 		q.AddAfter(shop, 0)
 		q.AddAfter(blog, -time.Second)
 		mustReturn(t, get(q), shop)
 		mustReturn(t, get(q), blog)
 	}},
-	{"of two delays the earlier counts, in either order", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"of two delays the earlier counts, in either order", func(t *testing.T, q anyQueue) {
 		q.AddAfter(shop, time.Minute)
 		q.AddAfter(shop, time.Second)
 		q.AddAfter(blog, time.Second)
@@ -118,7 +121,7 @@ var contract = []struct {
 		advance(time.Hour)
 		mustBlock(t, next)
 	}},
-	{"delays end in the order of their times", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"delays end in the order of their times", func(t *testing.T, q anyQueue) {
 		q.AddAfter(shop, 2*time.Second)
 		q.AddAfter(blog, time.Second)
 		q.AddAfter(key("a", "wiki"), 3*time.Second)
@@ -129,7 +132,7 @@ var contract = []struct {
 			q.Done(want)
 		}
 	}},
-	{"a delayed item that is added runs now, and once more at its time", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"a delayed item that is added runs now, and once more at its time", func(t *testing.T, q anyQueue) {
 		q.AddAfter(shop, time.Minute)
 		q.Add(shop)
 		q.Done(mustGet(t, q))
@@ -138,7 +141,7 @@ var contract = []struct {
 		advance(time.Minute)
 		mustReturn(t, next, shop)
 	}},
-	{"a delay that ends while the item runs gives one more run", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"a delay that ends while the item runs gives one more run", func(t *testing.T, q anyQueue) {
 		q.Add(shop)
 		mustGet(t, q)
 		q.AddAfter(shop, time.Second)
@@ -149,7 +152,7 @@ var contract = []struct {
 		q.Done(shop)
 		mustReturn(t, next, shop)
 	}},
-	{"a delay that ends while the item is ready gives no more runs", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"a delay that ends while the item is ready gives no more runs", func(t *testing.T, q anyQueue) {
 		q.AddAfter(shop, time.Second)
 		q.Add(shop)
 		synctest.Wait()
@@ -157,7 +160,7 @@ var contract = []struct {
 		q.Done(mustGet(t, q))
 		mustBlock(t, get(q))
 	}},
-	{"a delay asked for by the run itself counts from then", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"a delay asked for by the run itself counts from then", func(t *testing.T, q anyQueue) {
 		q.Add(shop)
 		mustGet(t, q)
 		q.AddAfter(shop, time.Second)
@@ -167,7 +170,7 @@ var contract = []struct {
 		advance(time.Second)
 		mustReturn(t, next, shop)
 	}},
-	{"retries back off, item by item, until forgotten", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"retries back off, item by item, until forgotten", func(t *testing.T, q anyQueue) {
 		for i, delay := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 			q.AddRateLimited(shop)
 			if got := q.NumRequeues(shop); got != i+1 {
@@ -189,7 +192,7 @@ var contract = []struct {
 		advance(time.Second)
 		mustReturn(t, get(q), shop)
 	}},
-	{"after ShutDown nothing comes in, and what is ready goes out", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"after ShutDown nothing comes in, and what is ready goes out", func(t *testing.T, q anyQueue) {
 		q.Add(shop)
 		q.AddAfter(key("a", "wiki"), time.Second)
 		synctest.Wait()
@@ -206,7 +209,7 @@ var contract = []struct {
 		q.Done(shop)
 		mustEnd(t, get(q))
 	}},
-	{"what was added while running, before ShutDown, goes out", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"what was added while running, before ShutDown, goes out", func(t *testing.T, q anyQueue) {
 		q.Add(shop)
 		mustGet(t, q)
 		q.Add(shop)
@@ -216,7 +219,7 @@ var contract = []struct {
 		q.Done(shop)
 		mustEnd(t, get(q))
 	}},
-	{"ShutDown ends every waiting Get", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"ShutDown ends every waiting Get", func(t *testing.T, q anyQueue) {
 		waiting := []<-chan result{get(q), get(q), get(q)}
 		synctest.Wait()
 		q.ShutDown()
@@ -224,7 +227,7 @@ var contract = []struct {
 			mustEnd(t, w)
 		}
 	}},
-	{"ShutDownWithDrain waits for what is running", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"ShutDownWithDrain waits for what is running", func(t *testing.T, q anyQueue) {
 		q.Add(shop)
 		q.Add(blog)
 		mustGet(t, q)
@@ -236,7 +239,7 @@ var contract = []struct {
 		q.Done(blog)
 		mustClose(t, drained)
 	}},
-	{"ShutDownWithDrain does not wait when nothing is running", func(t *testing.T, q workqueue.TypedRateLimitingInterface[Key]) {
+	{"ShutDownWithDrain does not wait when nothing is running", func(t *testing.T, q anyQueue) {
 		q.Add(shop)
 		mustClose(t, drain(q))
 		mustReturn(t, get(q), shop)

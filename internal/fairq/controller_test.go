@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -36,24 +35,26 @@ func (m *onlyControllers) Add(r manager.Runnable) error {
 
 // startController runs a controller of controller-runtime on a fair queue, inside a bubble. Its keys come through a
 // channel source, as events do. stop ends it and waits for that.
-func startController(t *testing.T, workers int, opts Options[Key], do reconcile.TypedFunc[Key]) (events chan<- event.TypedGenericEvent[Key], stop func()) {
+func startController(
+	t *testing.T, workers int, opts Options[Key], do reconcile.TypedFunc[Key],
+) (events chan<- event.TypedGenericEvent[Key], stop func()) {
 	t.Helper()
 	mgr := &onlyControllers{}
-	unique := true
+	sameName := true // for every test
 	c, err := controller.NewTyped("fairq", mgr, controller.TypedOptions[Key]{
 		NewQueue:                NewQueueFunc(opts),
 		RateLimiter:             DefaultRateLimiter[Key](),
 		MaxConcurrentReconciles: workers,
 		Reconciler:              do,
 		Logger:                  logr.Discard(),
-		SkipNameValidation:      &unique,
+		SkipNameValidation:      &sameName,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := make(chan event.TypedGenericEvent[Key])
 	err = c.Watch(source.TypedChannel(in, handler.TypedFuncs[Key, Key]{
-		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[Key], q workqueue.TypedRateLimitingInterface[Key]) {
+		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[Key], q anyQueue) {
 			q.Add(e.Object)
 		},
 	}))
@@ -103,9 +104,10 @@ func TestControllerRetriesWithBackoff(t *testing.T) {
 // TestControllerSurvivesStuckTenant has one tenant with a cluster that hangs and more events than there are workers.
 func TestControllerSurvivesStuckTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hung := make(chan struct{})
+		hung, m := make(chan struct{}), NewMetrics()
 		var ran []Key // one at a time: the only worker that the stuck tenant leaves
-		events, stop := startController(t, 3, Options[Key]{PerWorkspace: 2}, func(_ context.Context, k Key) (reconcile.Result, error) {
+		opts := Options[Key]{PerWorkspace: 2, Metrics: m}
+		events, stop := startController(t, 3, opts, func(_ context.Context, k Key) (reconcile.Result, error) {
 			if k.Workspace == "stuck" {
 				<-hung
 				return reconcile.Result{}, nil
@@ -118,11 +120,17 @@ func TestControllerSurvivesStuckTenant(t *testing.T) {
 		for i := range 50 {
 			events <- event.TypedGenericEvent[Key]{Object: Key{"stuck", string(rune('a' + i)), RunnerDeployment}}
 		}
-		synctest.Wait()
+		advance(time.Second)
 		events <- event.TypedGenericEvent[Key]{Object: key("lone", "shop")}
 		synctest.Wait()
 		if diff := cmp.Diff([]Key{key("lone", "shop")}, ran); diff != "" {
 			t.Error(diff)
+		}
+		if diff := cmp.Diff(Waits{Count: 1}, m.Waits("fairq", "lone")); diff != "" {
+			t.Error("the lone tenant waited: " + diff)
+		}
+		if diff := cmp.Diff(Waits{Count: 2, Ready: 48, Running: 2, Oldest: time.Second}, m.Waits("fairq", "stuck")); diff != "" {
+			t.Error("the stuck tenant: " + diff)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // queueLabel is the only label there is. A label for each workspace would give every tenant the power to make series;
-// one tenant's waits are asked for with Queue.Waits.
+// one tenant's waits are asked for with Metrics.Waits or Queue.Waits.
 const queueLabel = "queue"
 
 // Metrics are the Prometheus metrics of any number of queues, each under its name. It is a prometheus.Collector that
@@ -27,7 +27,10 @@ type Metrics struct {
 }
 
 // measured is a *Queue of some kind of item.
-type measured interface{ Stats() Stats }
+type measured interface {
+	Stats() Stats
+	Waits(workspace string) Waits
+}
 
 // gauge is one number out of Stats.
 type gauge struct {
@@ -87,6 +90,18 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 			out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value(stats), name)
 		}
 	}
+}
+
+// Waits tells how long a workspace's items had to wait in the queue of that name. This is the way to them where the
+// queue itself is out of reach, in a controller. A queue that is not there, or shut down, has none.
+func (m *Metrics) Waits(queue, workspace string) Waits {
+	m.mu.Lock()
+	q := m.queues[queue]
+	m.mu.Unlock()
+	if q == nil {
+		return Waits{}
+	}
+	return q.Waits(workspace)
 }
 
 // open makes q appear under name, and gives it the histogram for its waits.

@@ -39,6 +39,13 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("the other queue's depth is %v, want 0", got)
 		}
 
+		if diff := cmp.Diff(q.Waits("a"), m.Waits("deployments", "a")); diff != "" {
+			t.Error(diff)
+		}
+		if got := m.Waits("nowhere", "a"); got != (Waits{}) {
+			t.Errorf("waits in a queue that is not there: %+v", got)
+		}
+
 		q.ShutDown()
 		want = map[string]float64{"weir_queue_wait_seconds count": 1, "weir_queue_wait_seconds sum": 2}
 		if diff := cmp.Diff(want, gather(t, reg, "deployments")); diff != "" {

@@ -49,7 +49,9 @@ func DefaultRateLimiter[K Keyed]() workqueue.TypedRateLimiter[K] {
 // NewQueueFunc is what controller.TypedOptions.NewQueue takes. A controller calls it once, when it starts, with its own
 // name and rate limiter; these count where opts leaves Name or RateLimiter open. (controller-runtime always has a
 // limiter: without one in the controller's options it is exponential up to 1000 seconds, not DefaultRateLimiter.)
-func NewQueueFunc[K Keyed](opts Options[K]) func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
+func NewQueueFunc[K Keyed](
+	opts Options[K],
+) func(controllerName string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
 	return func(controllerName string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
 		o := opts
 		if o.Name == "" {

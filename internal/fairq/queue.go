@@ -20,9 +20,9 @@ type Queue[K Keyed] struct {
 	waitSeconds  prometheus.Observer // nil without metrics
 	epoch        time.Time           // what now counts from; never changes
 
-	// mu guards everything below, and what it points to. It is held for a bounded number of steps and never while
-	// foreign code runs, but for Options.Weight and Keyed.WorkspaceKey, which promise not to call the queue; the rate
-	// limiter, the observer and the metrics are called without it.
+	// mu guards everything below, and what it points to. It is held for a few steps (in wake and ShutDown: a few for
+	// each delayed item) and never while foreign code runs, but for Options.Weight and Keyed.WorkspaceKey, which promise
+	// not to call the queue; the rate limiter, the observer and the metrics are called without it.
 	//
 	// Whenever mu is free:
 	//
@@ -139,17 +139,17 @@ func (q *Queue[K]) Done(key K) {
 	if it == nil || !it.isRunning() {
 		return
 	}
-	now, w := q.now(), it.workspace
+	w := it.workspace
 	w.running--
 	q.running--
 	if it.state == runningAgain {
-		q.lineUp(it, now)
+		q.lineUp(it, q.now())
 	} else {
 		it.state, it.workspace = resting, nil
 		q.release(it)
 		q.offer(w)
 		if w.isIdle() {
-			q.retire(w, now)
+			q.retire(w, q.now())
 		}
 	}
 	if q.running == 0 {

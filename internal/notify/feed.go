@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/weir-gitops/weir/internal/store"
 )
@@ -28,9 +29,13 @@ type feed struct {
 	// placed says that cursor is good; rewritten that the database's history is
 	// not the one that was followed; resyncDue that consumers have to look at everything.
 	placed, rewritten, resyncDue bool
+	// atEnd says that cursor is from Now, not from reading the log.
+	atEnd bool
 	// lastHeard is the last event that was delivered from a notification since the
 	// cursor moved; the zero event where there is none.
 	lastHeard store.Event
+	// patience is how long the next catch-up may take.
+	patience time.Duration
 
 	ran     atomic.Bool
 	ready   chan struct{}
@@ -46,6 +51,8 @@ func newFeed(changes store.Changes, opts Options) *feed {
 		metrics: newMetrics(opts.Metrics),
 		guard:   newGuard(opts.Keys),
 		ready:   make(chan struct{}),
+
+		patience: opts.CallTimeout,
 	}
 	f.setTrouble(ErrNotDelivering)
 	return f
@@ -85,21 +92,31 @@ func (f *feed) start(ctx context.Context) error {
 	if f.rewritten {
 		f.guard.forgetAll()
 	}
-	f.cursor, f.placed, f.rewritten = now, true, false
+	f.cursor, f.placed, f.rewritten, f.atEnd = now, true, false, true
 	f.lastHeard = store.Event{}
 	return nil
 }
 
 // place reads what happened before changes were heard and lets consumers know
 // that delivery has begun, at the first time or again.
+//
+// Even a cursor for the log's end can be refused: where a transaction has been open
+// for so long that the events since it began have been trimmed or are too many. To
+// insist would stop all delivery until it ends. As consumers are about to list anyhow,
+// nothing is missed by going on; what suffers is that each catch-up makes them list
+// again.
 func (f *feed) place(ctx context.Context) error {
-	if _, err := f.catchUp(ctx); err != nil {
+	atEnd := f.atEnd
+	_, err := f.catchUp(ctx)
+	if atEnd && errors.Is(err, store.ErrCursorTooOld) {
+		f.placed = true
+	} else if err != nil {
 		return err
 	}
 	if f.resyncDue {
 		f.resyncDue = false
 		f.metrics.resyncs.Inc()
-		f.log.Warn("changes may have been missed: consumers look at everything again")
+		f.log.WarnContext(ctx, "changes may have been missed: consumers look at everything again")
 		f.callResync()
 	}
 	f.setTrouble(nil)
@@ -113,7 +130,7 @@ func (f *feed) place(ctx context.Context) error {
 
 // misplaced gives the cursor up. Delivery has to begin anew, as at the first time, and
 // consumers then have to look at everything.
-func (f *feed) misplaced() { f.placed, f.resyncDue = false, true }
+func (f *feed) misplaced() { f.placed, f.resyncDue, f.atEnd = false, true, false }
 
 // news is what a catch-up delivered: how many events, and the largest sequence.
 type news struct {
@@ -143,18 +160,28 @@ func (f *feed) catchUp(ctx context.Context) (news, error) {
 		found.count++
 		found.last = max(found.last, e.Sequence)
 	}
-	f.cursor, f.lastHeard = next, store.Event{}
+	f.cursor, f.lastHeard, f.atEnd = next, store.Event{}, false
 	f.guard.endCatchUp()
 	return found, nil
 }
+
+// mostPatience is how many times CallTimeout a catch-up may take after others took
+// too long. What was not read in time has to be read by the next one too, with what
+// was added since, so one that is never given more time may never succeed.
+const mostPatience = 16
 
 // read asks the log, and doubts the answer where it cannot be of the database that
 // gave the cursor: one that was put back to an older copy, or a replica that took over
 // before it had everything.
 func (f *feed) read(ctx context.Context) ([]store.Event, store.Cursor, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.opts.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
 	events, next, err := f.changes.ChangesSince(ctx, f.cursor)
+	if err == nil {
+		f.patience = f.opts.CallTimeout
+	} else if ctx.Err() != nil {
+		f.patience = min(2*f.patience, mostPatience*f.opts.CallTimeout)
+	}
 	switch {
 	case err != nil:
 		return nil, 0, fmt.Errorf("reading the change log: %w", err)

@@ -58,7 +58,7 @@ func (p *InProcess) Run(ctx context.Context) error {
 		case err != nil:
 			wait := retry.next()
 			p.setTrouble(err)
-			p.log.Warn("reading changes again soon", "error", err, "wait", wait)
+			p.log.WarnContext(ctx, "reading changes again soon", "error", err, "wait", wait)
 			due.Reset(wait)
 		default:
 			retry.reset()

@@ -81,7 +81,7 @@ func TestInProcessReadsOnceForManyCommits(t *testing.T) {
 func TestInProcessRestCostsOneStatementAMinute(t *testing.T) {
 	runInProcess(t, func(t *testing.T, db *simDB, _ *notify.InProcess, _ *recorder) {
 		before := db.readCount()
-		time.Sleep(10*time.Minute + time.Second)
+		elapse(10*time.Minute + time.Second)
 		if got := db.readCount() - before; got != 10 {
 			t.Errorf("the log was read %d times in ten minutes", got)
 		}
@@ -97,7 +97,7 @@ func TestInProcessComesBack(t *testing.T) {
 			t.Errorf("Healthy is %v", n.Healthy())
 		}
 		db.setDown(false)
-		time.Sleep(50 * time.Millisecond)
+		elapse(50 * time.Millisecond)
 		synctest.Wait()
 		if diff := cmp.Diff([]int64{1}, rec.sequences()); diff != "" {
 			t.Errorf("delivered (-want +got):\n%s", diff)
@@ -115,7 +115,7 @@ func TestInProcessTrimmedLogMeansResync(t *testing.T) {
 		synctest.Wait()
 		db.trim()
 		db.setDown(false)
-		time.Sleep(50 * time.Millisecond)
+		elapse(50 * time.Millisecond)
 		synctest.Wait()
 		if rec.resyncCount() != 1 {
 			t.Errorf("%d resyncs, want 1", rec.resyncCount())
@@ -140,11 +140,11 @@ func TestInProcessNothingIsLostOrGoesBack(t *testing.T) {
 				"fail":     func(*rapid.T) { db.setDown(true) },
 				"heal":     func(*rapid.T) { db.setDown(false) },
 				"trim":     func(*rapid.T) { db.trim() },
-				"a moment": func(*rapid.T) { time.Sleep(time.Second) },
+				"a moment": func(*rapid.T) { elapse(time.Second) },
 			})
 			rec.setHold(false)
 			db.setDown(false)
-			time.Sleep(30 * time.Second)
+			elapse(30 * time.Second)
 			synctest.Wait()
 			for _, problem := range rec.check(db.last()) {
 				rt.Errorf("%s", problem)

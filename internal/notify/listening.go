@@ -11,9 +11,9 @@ import (
 	"github.com/weir-gitops/weir/internal/store"
 )
 
-// steady is how long a connection has to last for the wait before the next one
-// to begin small again. Without it a connection that breaks as soon as it is made
-// would be made twenty times a second.
+// steady is how long a connection, or the attempt to make one, has to last for the
+// wait before the next one to begin small again. Without it a connection that breaks
+// as soon as it is made would be made twenty times a second.
 const steady = time.Second
 
 // errSilent ends a connection on which notifications do not arrive.
@@ -51,7 +51,7 @@ func (l *Listening) Run(ctx context.Context) error {
 		pauseFor := wait.next()
 		l.setTrouble(fmt.Errorf("%w: %w", ErrNotDelivering, err))
 		l.metrics.reconnects.Inc()
-		l.log.Warn("listening for changes again soon", "error", err, "wait", pauseFor)
+		l.log.WarnContext(ctx, "listening for changes again soon", "error", err, "wait", pauseFor)
 		pause(ctx, pauseFor)
 	}
 	return nil
@@ -75,7 +75,7 @@ func (l *Listening) connection(ctx context.Context) error {
 	}
 	l.metrics.connected.Inc()
 	defer l.metrics.connected.Dec()
-	l.log.Info("listening for changes")
+	l.log.InfoContext(ctx, "listening for changes")
 	return l.serve(ctx, r)
 }
 

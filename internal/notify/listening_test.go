@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weir-gitops/weir/internal/notify"
 	"github.com/weir-gitops/weir/internal/store"
@@ -92,7 +90,7 @@ func TestNotificationsCostNoStatement(t *testing.T) {
 func TestRestCostsOneStatementAMinute(t *testing.T) {
 	run(t, notify.Options{}, func(r *running) {
 		before := r.db.readCount()
-		time.Sleep(10*time.Minute + time.Second)
+		elapse(10*time.Minute + time.Second)
 		if got := r.db.readCount() - before; got != 10 {
 			r.Errorf("the log was read %d times in ten minutes", got)
 		}
@@ -108,7 +106,7 @@ func TestCutConnection(t *testing.T) {
 		r.db.change("a")
 		r.db.change("b")
 		r.delivered(1)
-		time.Sleep(50 * time.Millisecond)
+		elapse(50 * time.Millisecond)
 		r.delivered(1, 2, 3)
 		r.healthy(nil)
 		if r.connections() != 2 {
@@ -121,7 +119,7 @@ func TestConnectionThatBreaksAtOnceIsNotMadeTooOften(t *testing.T) {
 	run(t, notify.Options{}, func(r *running) {
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 			r.db.each((*simListener).sever)
-			time.Sleep(time.Millisecond)
+			elapse(time.Millisecond)
 		}
 		if got := r.connections(); got > 30 {
 			r.Errorf("%d connections in a minute", got)
@@ -149,7 +147,7 @@ func TestLostNotificationIsCaughtUpAtOnceWhereKnown(t *testing.T) {
 			if problems := r.recorder.check(r.db.last()); problems != nil {
 				r.Error(problems)
 			}
-			time.Sleep(30 * time.Second)
+			elapse(30 * time.Second)
 			if r.connections() != 1 {
 				r.Error("the connection was replaced although it was sound")
 			}
@@ -161,9 +159,9 @@ func TestLostNotificationIsCaughtUpLaterWhereNot(t *testing.T) {
 	run(t, notify.Options{}, func(r *running) {
 		r.db.route = func(*simListener, store.Event) {}
 		r.db.change("a")
-		time.Sleep(59 * time.Second)
+		elapse(59 * time.Second)
 		r.delivered()
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		r.delivered(1)
 	})
 }
@@ -172,13 +170,13 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 	run(t, notify.Options{}, func(r *running) {
 		r.db.each(func(l *simListener) { l.stall(true) })
 		r.db.change("a")
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		r.delivered(1)
-		time.Sleep(4 * time.Second)
+		elapse(4 * time.Second)
 		if r.connections() != 1 {
 			r.Error("the connection was not given time")
 		}
-		time.Sleep(2 * time.Second)
+		elapse(2 * time.Second)
 		r.healthy(nil)
 		if r.connections() != 2 {
 			r.Errorf("%d connections were made, want 2", r.connections())
@@ -192,9 +190,9 @@ func TestSlowConnectionIsKept(t *testing.T) {
 	run(t, notify.Options{}, func(r *running) {
 		r.db.each(func(l *simListener) { l.stall(true) })
 		r.db.change("a")
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		r.db.each(func(l *simListener) { l.stall(false) })
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		r.delivered(1)
 		if r.connections() != 1 {
 			r.Errorf("%d connections were made, want 1", r.connections())
@@ -214,107 +212,40 @@ func TestManyNotificationsMoveTheCursorAheadOfTime(t *testing.T) {
 		}
 		r.db.trim()
 		r.db.each((*simListener).sever)
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		if r.recorder.resyncCount() != 1 {
 			r.Error("trimming past the cursor went unnoticed")
 		}
 	})
 }
 
-func TestTrimmedLogMeansResync(t *testing.T) {
-	run(t, notify.Options{}, func(r *running) {
-		r.recorder.list = r.db.last
-		r.db.setDown(true)
-		r.db.each((*simListener).sever)
-		r.db.change("a")
-		r.db.trim()
-		time.Sleep(time.Minute)
-		r.healthy(errSimDown)
-		r.db.setDown(false)
-		time.Sleep(15 * time.Second)
-		r.healthy(nil)
-		if r.recorder.resyncCount() != 1 {
-			r.Errorf("%d resyncs, want 1", r.recorder.resyncCount())
-		}
-		r.db.change("a")
-		r.delivered(2)
-		if problems := r.recorder.check(r.db.last()); problems != nil {
-			r.Error(problems)
-		}
-	})
-}
-
-func TestTrimmedLogIsNoticedByAConnectionThatLives(t *testing.T) {
-	run(t, notify.Options{}, func(r *running) {
-		r.db.change("a")
-		r.db.trim()
-		time.Sleep(61 * time.Second)
-		r.delivered(1)
-		r.healthy(nil)
-		if r.recorder.resyncCount() != 1 {
-			r.Errorf("%d resyncs, want 1", r.recorder.resyncCount())
-		}
-		time.Sleep(10 * time.Minute)
-		if r.recorder.resyncCount() != 1 {
-			r.Errorf("%d resyncs, want 1", r.recorder.resyncCount())
-		}
-	})
-}
-
-func TestDatabasePutBackToAnOlderCopy(t *testing.T) {
-	run(t, notify.Options{}, func(r *running) {
-		for range 3 {
-			r.db.change("a")
-		}
-		time.Sleep(time.Minute)
-		r.delivered(1, 2, 3)
-		r.db.restore()
-		r.db.each((*simListener).sever)
-		time.Sleep(time.Second)
-		if r.recorder.resyncCount() != 1 {
-			r.Errorf("%d resyncs, want 1", r.recorder.resyncCount())
-		}
-		r.db.change("a")
-		r.delivered(1, 2, 3, 1)
-	})
-}
-
-func TestReplicaTakesOverThatLaggedBehind(t *testing.T) {
-	run(t, notify.Options{}, func(r *running) {
-		for _, key := range []string{"a", "b", "c"} {
-			r.db.change(key)
-		}
-		r.delivered(1, 2, 3)
-		r.db.failOver(1)
-		for range 3 {
-			r.db.change("b")
-		}
-		time.Sleep(time.Second)
-		if r.recorder.resyncCount() != 1 {
-			r.Errorf("%d resyncs, want 1", r.recorder.resyncCount())
-		}
-		r.db.change("c")
-		r.db.change("b")
-		r.delivered(1, 2, 3, 6, 7)
-	})
-}
-
 func TestCatchUpThatFailsHoldsNobodyUp(t *testing.T) {
 	run(t, notify.Options{}, func(r *running) {
 		r.db.setDown(true)
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		r.healthy(errSimDown)
 		r.db.change("a")
 		r.delivered(1)
 		r.db.route = func(*simListener, store.Event) {}
 		r.db.change("a")
 		r.db.setDown(false)
-		time.Sleep(100 * time.Millisecond)
+		elapse(100 * time.Millisecond)
 		r.delivered(1, 2)
 		r.healthy(nil)
 		if r.connections() != 1 {
 			r.Errorf("%d connections were made, want 1", r.connections())
 		}
+	})
+}
+
+func TestCatchUpThatTakesTooLongIsGivenMoreTime(t *testing.T) {
+	run(t, notify.Options{CallTimeout: 10 * time.Second}, func(r *running) {
+		r.db.setSlow(25 * time.Second)
+		r.db.each((*simListener).sever)
+		r.db.change("a")
+		elapse(time.Minute)
+		r.delivered(1)
+		r.healthy(nil)
 	})
 }
 
@@ -330,7 +261,7 @@ func TestDatabaseAwayAtStart(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- n.Run(ctx) }()
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		select {
 		case <-n.Ready():
 			t.Error("ready without a database")
@@ -397,59 +328,4 @@ func TestPanicOfAHandlerIsNotSwallowed(t *testing.T) {
 			t.Errorf("recovered %v", p)
 		}
 	})
-}
-
-func TestMetrics(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	run(t, notify.Options{Metrics: registry}, func(r *running) {
-		// Another notifier of the same process shares the metrics.
-		notify.NewListening(notify.From(r.db.Listen), r.db, notify.Options{Metrics: registry})
-		r.db.change("a")
-		r.db.change("b")
-		r.delivered(1, 2)
-		r.db.each((*simListener).sever)
-		time.Sleep(time.Second)
-		r.db.route = func(*simListener, store.Event) {}
-		r.db.change("a")
-		time.Sleep(time.Minute)
-		r.delivered(1, 2, 3)
-		for name, want := range map[string]float64{
-			"weir_notify_delivered_total":          3,
-			"weir_notify_duplicates_dropped_total": 2,
-			"weir_notify_recovered_total":          1,
-			"weir_notify_reconnects_total":         1,
-			"weir_notify_catch_ups_total":          3,
-			"weir_notify_resyncs_total":            0,
-			"weir_notify_connected":                1,
-		} {
-			if got := metric(t, registry, name); got != want {
-				r.Errorf("%s is %v, want %v", name, got, want)
-			}
-		}
-	})
-	if got := metric(t, registry, "weir_notify_connected"); got != 0 {
-		t.Errorf("weir_notify_connected is %v at the end", got)
-	}
-	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
-		t.Errorf("lint: %v, %v", problems, err)
-	}
-}
-
-// metric adds up all series of a name.
-func metric(t *testing.T, from prometheus.Gatherer, name string) float64 {
-	t.Helper()
-	families, err := from.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sum float64
-	for _, f := range families {
-		if f.GetName() != name {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-		}
-	}
-	return sum
 }

@@ -49,7 +49,8 @@ type Options struct {
 	// NotifyWithin is how long the notification of an event that a catch-up found
 	// may still be on its way before its connection is taken for dead. Default 5 s.
 	NotifyWithin time.Duration
-	// CallTimeout bounds each call to the database. Default 10 s.
+	// CallTimeout bounds each call to the database; reading the log is given more
+	// after it took too long. Default 10 s.
 	CallTimeout time.Duration
 	// BackoffMin and BackoffMax bound the wait between tries. Defaults 50 ms, 10 s.
 	BackoffMin, BackoffMax time.Duration

@@ -23,8 +23,8 @@ func TestMain(m *testing.M) { pg.Main(m) }
 func hurried(r prometheus.Registerer) notify.Options {
 	return notify.Options{
 		CatchUpEvery: 300 * time.Millisecond,
-		NotifyWithin: 100 * time.Millisecond,
-		CallTimeout:  500 * time.Millisecond,
+		NotifyWithin: 200 * time.Millisecond,
+		CallTimeout:  time.Second,
 		BackoffMin:   time.Millisecond,
 		BackoffMax:   20 * time.Millisecond,
 		Metrics:      r,
@@ -130,7 +130,7 @@ func TestStreamWithConnectionsCut(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			noLeaks(t)
 			r := runReally(t, pg.Shared(t))
-			r.work.write(t, 6, 500, 200, func() { f.fault(t, r) })
+			r.work.write(t, 5, 160, 100, func() { f.fault(t, r) })
 			r.complete(t)
 			if got := r.recorder.resyncCount(); got != 0 {
 				t.Errorf("%d resyncs, although the log was never trimmed", got)
@@ -155,7 +155,7 @@ func TestStreamWithServerRestarted(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			noLeaks(t)
 			r := runReally(t, server)
-			r.work.write(t, 6, 150, 300, func() {
+			r.work.write(t, 5, 60, 100, func() {
 				if err := s.stop(); err != nil {
 					t.Errorf("stop: %v", err)
 				}
@@ -200,4 +200,25 @@ func TestPostgresTrimmedLogMeansResync(t *testing.T) {
 	if got := r.recorder.resyncCount(); got != 1 {
 		t.Errorf("%d resyncs, want 1", got)
 	}
+}
+
+// A connection that is dead without saying so is found out by what it did not say,
+// and its successor speaks.
+func TestBlackHole(t *testing.T) {
+	noLeaks(t)
+	r := runReally(t, pg.Shared(t))
+	r.proxy.stall()
+	r.work.write(t, 1, 5, 10, func() {})
+	r.complete(t)
+	eventually(t, func() []string {
+		if metric(t, r.metrics, "weir_notify_reconnects_total") == 0 {
+			return []string{"the dead connection is still trusted"}
+		}
+		if err := r.notifier.Healthy(); err != nil {
+			return []string{err.Error()}
+		}
+		return nil
+	})
+	r.work.write(t, 1, 5, 10, func() {})
+	r.complete(t)
 }

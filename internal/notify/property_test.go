@@ -95,8 +95,8 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			w.db.trim()
 			w.trims++
 		},
-		"a moment": func(*rapid.T) { time.Sleep(time.Second) },
-		"a minute": func(*rapid.T) { time.Sleep(simCatchUp) },
+		"a moment": func(*rapid.T) { elapse(time.Second) },
+		"a minute": func(*rapid.T) { elapse(simCatchUp) },
 	}
 }
 
@@ -108,7 +108,7 @@ func (w *world) settle() {
 	for _, xid := range w.db.openXids() {
 		w.db.commit(xid)
 	}
-	time.Sleep(3 * simCatchUp)
+	elapse(3 * simCatchUp)
 	synctest.Wait()
 }
 

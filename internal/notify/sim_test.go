@@ -32,6 +32,8 @@ type simDB struct {
 	horizon   store.Cursor
 	listeners []*simListener
 	down      bool
+	// slow is how long the log takes to be read.
+	slow      time.Duration
 	reads     int
 	committed []func()
 	// route decides what becomes of a notification on its way to a listener.
@@ -139,6 +141,13 @@ func (d *simDB) trim() {
 	d.horizon = d.xmin()
 }
 
+// trimTooMuch forgets also what is needed because of open transactions.
+func (d *simDB) trimTooMuch() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.horizon = store.Cursor(d.xid + 1)
+}
+
 // restore puts the database back to how it was empty.
 func (d *simDB) restore() {
 	d.mu.Lock()
@@ -187,7 +196,10 @@ func (d *simDB) xmin() store.Cursor {
 	return store.Cursor(oldest)
 }
 
-func (d *simDB) ChangesSince(_ context.Context, after store.Cursor) ([]store.Event, store.Cursor, error) {
+func (d *simDB) ChangesSince(ctx context.Context, after store.Cursor) ([]store.Event, store.Cursor, error) {
+	if err := d.think(ctx); err != nil {
+		return nil, 0, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.reads++
@@ -205,6 +217,27 @@ func (d *simDB) ChangesSince(_ context.Context, after store.Cursor) ([]store.Eve
 	}
 	slices.SortFunc(events, func(a, b store.Event) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	return events, d.xmin(), nil
+}
+
+func (d *simDB) think(ctx context.Context) error {
+	d.mu.Lock()
+	slow := d.slow
+	d.mu.Unlock()
+	if slow == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(slow):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (d *simDB) setSlow(slow time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.slow = slow
 }
 
 func (d *simDB) Now(context.Context) (store.Cursor, error) {
@@ -304,3 +337,6 @@ func (l *simListener) Close() error {
 	l.closed++
 	return nil
 }
+
+// elapse lets the fake time of a bubble pass.
+func elapse(d time.Duration) { <-time.After(d) }

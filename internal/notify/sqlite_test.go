@@ -37,7 +37,7 @@ func TestSQLiteDeliversEveryEventOnceInOrder(t *testing.T) {
 	n := notify.NewInProcess(s, s.OnCommit, notify.Options{})
 	rec := record(n)
 	started(t, n)
-	work.write(t, 6, 100, 1000, func() {})
+	work.write(t, 5, 40, 1000, func() {})
 	want := work.last(t)
 	eventually(t, func() []string { return rec.check(want) })
 

@@ -86,7 +86,7 @@ func (s *watchkeeping) read(ctx context.Context) (news, error) {
 		wait := s.retry.next()
 		s.due.Reset(wait)
 		s.l.setTrouble(err)
-		s.l.log.Warn("catching up again soon", "error", err, "wait", wait)
+		s.l.log.WarnContext(ctx, "catching up again soon", "error", err, "wait", wait)
 		return news{}, nil
 	}
 	s.retry.reset()

@@ -144,10 +144,14 @@ func (w *workload) insist(ctx context.Context) error {
 // last reads from the log itself the last sequence of each key.
 func (w *workload) last(t *testing.T) map[string]int64 {
 	t.Helper()
-	events, _, err := w.store.ChangesSince(t.Context(), w.since)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var events []store.Event
+	eventually(t, func() []string {
+		var err error
+		if events, _, err = w.store.ChangesSince(t.Context(), w.since); err != nil {
+			return []string{err.Error()}
+		}
+		return nil
+	})
 	last := map[string]int64{}
 	for _, e := range events {
 		last[name(e)] = max(last[name(e)], e.Sequence)
@@ -174,7 +178,7 @@ func eventually(t *testing.T, wrong func() []string) {
 			return
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("in the end: %v", problems)
+			t.Fatalf("in the end, of %d: %v", len(problems), problems[:min(len(problems), 5)])
 		}
 		pauseBetweenTries(ctx)
 	}

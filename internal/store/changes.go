@@ -20,7 +20,8 @@ const maxCatchUp = 100_000
 // in it, and why nothing is skipped, is the dialect's to argue.
 type ChangeLog struct {
 	// Since takes the cursor and a limit and gives, in one statement, rows of
-	// (next, horizon, end, seq, topic, tenant, key, resource, state, instance) in
+	// (next, horizon, end, seq, topic, tenant, key, resource_type, resource, state,
+	// instance) in
 	// the order of seq; where there is no event, one row whose seq and what
 	// follows are NULL. Cursors below horizon have lost events, cursors above end are
 	// not this database's.
@@ -37,6 +38,7 @@ type logRow struct {
 	next, horizon, end Cursor
 	seq                sql.Null[int64]
 	topic, tenant, key text
+	resourceType       text
 	resource, state    text
 	instance           text
 }
@@ -44,19 +46,20 @@ type logRow struct {
 func scanLogRow(row scanner) (logRow, error) {
 	var r logRow
 	err := row.Scan(&r.next, &r.horizon, &r.end,
-		&r.seq, &r.topic, &r.tenant, &r.key, &r.resource, &r.state, &r.instance)
+		&r.seq, &r.topic, &r.tenant, &r.key, &r.resourceType, &r.resource, &r.state, &r.instance)
 	return r, err
 }
 
 func (r logRow) event() Event {
 	return Event{
-		Sequence: r.seq.V,
-		Topic:    Topic(r.topic.V),
-		Tenant:   domain.TenantID(r.tenant.V),
-		Key:      r.key.V,
-		Resource: r.resource.V,
-		State:    r.state.V,
-		Instance: domain.InstanceID(r.instance.V),
+		Sequence:     r.seq.V,
+		Topic:        Topic(r.topic.V),
+		Tenant:       domain.TenantID(r.tenant.V),
+		Key:          r.key.V,
+		ResourceType: domain.ResourceType(r.resourceType.V),
+		Resource:     r.resource.V,
+		State:        r.state.V,
+		Instance:     domain.InstanceID(r.instance.V),
 	}
 }
 

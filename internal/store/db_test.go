@@ -47,8 +47,11 @@ func TestAgain(t *testing.T) {
 	}{
 		{"works", nil, 1, nil, 0},
 		{"works the third time", []error{errContended, errContended}, 3, nil, 20 * time.Millisecond},
-		{"never works", []error{errContended, errContended, errContended, errContended, errContended, errContended, errContended},
-			attempts, domain.ErrConflict, 200 * time.Millisecond},
+		{
+			"never works",
+			[]error{errContended, errContended, errContended, errContended, errContended, errContended, errContended},
+			attempts, domain.ErrConflict, 200 * time.Millisecond,
+		},
 		{"is away", []error{errAway}, 1, domain.ErrUnavailable, 0},
 		{"is a duplicate", []error{errDuplicate}, 1, domain.ErrConflict, 0},
 		{"is a bug", []error{errBug}, 1, errBug, 0},

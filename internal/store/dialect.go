@@ -16,18 +16,18 @@ type Fault int
 const (
 	// FaultOther is a mistake in this program, the schema or the data.
 	FaultOther Fault = iota
-	// FaultDuplicate: a unique key is taken; somebody else was faster.
+	// FaultDuplicate is a unique key that is taken; somebody else was faster.
 	FaultDuplicate
-	// FaultMissingParent: a foreign key points nowhere.
+	// FaultMissingParent is a foreign key that points nowhere.
 	FaultMissingParent
-	// FaultContended: the database gave up on a transaction because of another
+	// FaultContended is a transaction that the database gave up because of another
 	// one (serialisation failure, deadlock). Nothing of it stays, and running it again
 	// is expected of the client.
 	FaultContended
-	// FaultUnavailable: the database is away or about to be, or has kept us
-	// waiting too long.
+	// FaultUnavailable is a database that is away or about to be, or that has kept
+	// us waiting too long.
 	FaultUnavailable
-	// FaultRefused: the database answers, but not to us: a wrong password, a
+	// FaultRefused is a database that answers, but not to us: a wrong password, a
 	// database or a permission that is not there. Somebody has to change a setting.
 	FaultRefused
 )
@@ -61,7 +61,7 @@ func (f Fault) sentinel() error {
 // Where the caller's own context has ended, that is why, whatever the driver made of it.
 func Explain(ctx context.Context, d Dialect, doing string, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+		return fmt.Errorf("%s: %w", doing, ctx.Err())
 	}
 	if meaning := d.Classify(err).sentinel(); meaning != nil {
 		return fmt.Errorf("%s: %w: %w", doing, meaning, err)

@@ -5,17 +5,17 @@ package store
 import "errors"
 
 var (
-	// ErrCursorTooOld: events after the cursor may have been trimmed, or there are
-	// more of them than are worth reading one by one, or the cursor is another
+	// ErrCursorTooOld says that events after the cursor may have been trimmed, or
+	// there are more of them than are worth reading one by one, or the cursor is another
 	// database's. Whoever follows the log starts again from Now and looks at everything.
 	ErrCursorTooOld = errors.New("the change log does not reach back to this cursor")
-	// ErrSchemaNewer: a later release has migrated the database.
+	// ErrSchemaNewer says that a later release has migrated the database.
 	ErrSchemaNewer = errors.New("the database's schema is newer than this program")
-	// ErrRefused: the database answers, but does not let us do what we need.
+	// ErrRefused says that the database answers, but does not let us do what we need.
 	ErrRefused = errors.New("refused by the database")
-	// ErrBadNotification: what was heard is no event of ours. Anybody may NOTIFY
+	// ErrBadNotification says that what was heard is no event of ours. Anybody may NOTIFY
 	// by hand; whoever listens goes on, after reading the log to be sure.
 	ErrBadNotification = errors.New("a notification that is no event")
-	// ErrInUse: another process has the SQLite file open.
+	// ErrInUse says that another process has the SQLite file open.
 	ErrInUse = errors.New("in use by another process")
 )

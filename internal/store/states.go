@@ -42,10 +42,12 @@ func (d *DB) SaveState(ctx context.Context, s domain.ApplicationState) (bool, er
 	return rows > 0, err
 }
 
+// The bound is given for both sides of the join: the planner does not carry an
+// inequality over, and would read the states from the first one on.
 const selectObserved = `
 SELECT s.application_id, s.engine_uid, s.sequence
 FROM application_state s JOIN application a ON a.id = s.application_id
-WHERE a.id > $2 AND ($1 = '' OR a.instance_id = $1)
+WHERE s.application_id > $2 AND a.id > $2 AND ($1 = '' OR a.instance_id = $1)
 ORDER BY a.id LIMIT $3`
 
 // ObservedStates implements States.

@@ -33,7 +33,9 @@ type Operations interface {
 	Task(ctx context.Context, id domain.OperationID) (Task, error)
 	// Finish ends an operation, or marks it in progress, if its version is still
 	// the given one; domain.ErrConflict where it has been reused since, so that the
-	// resource has to be looked at again.
+	// resource has to be looked at again. Doing it twice is the same as once; what
+	// has completed stays completed, and what has failed can only still complete
+	// (otherwise domain.ErrConflict, too).
 	Finish(ctx context.Context, id domain.OperationID, version int64, s domain.OperationState, message string) error
 	// Unfinished lists the operations of an instance that are not final, oldest
 	// first, a page at a time: those after the given id. An empty instance means all.
@@ -49,7 +51,8 @@ type States interface {
 	// SaveState stores a report unless a later one of the same engine object is
 	// there already, or the application is gone; it says whether it was stored.
 	SaveState(ctx context.Context, s domain.ApplicationState) (bool, error)
-	// ObservedStates lists how far the reports of an instance's applications have come.
+	// ObservedStates lists how far the reports of an instance's applications have
+	// come. An empty instance means all.
 	ObservedStates(ctx context.Context, instance domain.InstanceID, after domain.ApplicationID, limit int) ([]Observed, error)
 }
 
@@ -67,6 +70,7 @@ type Engines interface {
 // of the id.
 type Inventory interface {
 	Links(ctx context.Context, after domain.ApplicationID, limit int) ([]Link, error)
+	// Applications lists those of an instance; an empty instance means all.
 	Applications(ctx context.Context, instance domain.InstanceID, after domain.ApplicationID, limit int) ([]Application, error)
 }
 
@@ -87,11 +91,12 @@ type Event struct {
 	Tenant   domain.TenantID
 	// Key is the id of the row that changed.
 	Key string
-	// Resource is, for an operation, the id of the resource it is about; State its
+	// ResourceType and Resource are, for an operation, what it is about; State is its
 	// state after the change. For an application state both are empty, and Key is the application.
-	Resource string
-	State    string
-	Instance domain.InstanceID
+	ResourceType domain.ResourceType
+	Resource     string
+	State        string
+	Instance     domain.InstanceID
 }
 
 // Cursor is a place in change_log. Its number means something only to the
@@ -103,7 +108,8 @@ type Changes interface {
 	// ChangesSince returns, in the order of Sequence, every event that was not
 	// certainly covered by the given cursor, and the next cursor. An event may be
 	// returned again by a later call, but none is ever skipped, whatever the order in
-	// which transactions commit.
+	// which transactions commit. ErrCursorTooOld where the log cannot promise that
+	// any more.
 	ChangesSince(ctx context.Context, after Cursor) ([]Event, Cursor, error)
 	// Now gives a cursor that covers everything committed so far.
 	Now(ctx context.Context) (Cursor, error)

@@ -41,33 +41,64 @@ type Steps struct {
 	Store    store.Operations
 	Instance store.Instance
 	Log      *slog.Logger
+
+	notices notices
 }
 
 // finishTries bounds how often a step looks again because its operation was
 // reused while it worked.
 const finishTries = 5
 
+// announcement is an operation that is to be carried out. Its CR is nil where only
+// a notice has come so far.
+type announcement struct {
+	id       domain.OperationID
+	cr       *operationv1alpha1.Operation
+	kind     domain.ResourceType
+	resource string
+}
+
 // Step carries out what has been announced for one resource.
 func (s *Steps) Step(ctx context.Context, t domain.ResourceType, resource string) error {
-	ops, err := s.Engine.Operations(ctx, t, resource)
+	announced, err := s.announced(ctx, t, resource)
 	if err != nil {
 		return err
 	}
-	for i := range ops {
-		if err := s.carryOut(ctx, t, resource, &ops[i]); err != nil {
+	for _, a := range announced {
+		if err := s.carryOut(telemetry.WithWork(ctx, telemetry.Work{Operation: string(a.id)}), a); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Steps) carryOut(ctx context.Context, t domain.ResourceType, resource string, cr *operationv1alpha1.Operation) error {
-	ctx = telemetry.WithWork(ctx, telemetry.Work{Operation: cr.Spec.OperationID})
+// announced lists the operations on a resource, by CR and by notice.
+func (s *Steps) announced(ctx context.Context, t domain.ResourceType, resource string) ([]announcement, error) {
+	crs, err := s.Engine.Operations(ctx, t, resource)
+	if err != nil {
+		return nil, err
+	}
+	var all []announcement
+	for i := range crs {
+		id := domain.OperationID(crs[i].Spec.OperationID)
+		s.notices.over(t, resource, id)
+		all = append(all, announcement{id, &crs[i], t, resource})
+	}
+	for _, id := range s.notices.noticed(t, resource) {
+		all = append(all, announcement{id, nil, t, resource})
+	}
+	return all, nil
+}
+
+func (s *Steps) carryOut(ctx context.Context, a announcement) error {
+	if s.notices.finished.Has(a.id) {
+		return s.end(ctx, a)
+	}
 	for range finishTries {
-		task, err := s.Store.Task(ctx, domain.OperationID(cr.Spec.OperationID))
+		task, err := s.Store.Task(ctx, a.id)
 		if errors.Is(err, domain.ErrNotFound) {
 			s.Log.InfoContext(ctx, "removing an Operation that has no row")
-			return s.Engine.DeleteOperation(ctx, cr)
+			return s.end(ctx, a)
 		}
 		if err != nil {
 			return err
@@ -75,22 +106,23 @@ func (s *Steps) carryOut(ctx context.Context, t domain.ResourceType, resource st
 		op := task.Operation
 		switch {
 		case op.State.Final():
-			return s.Engine.DeleteOperation(ctx, cr)
-		case op.Instance != s.Instance.ID || op.ResourceType != t || op.ResourceID != resource:
+			return s.end(ctx, a)
+		case op.Instance != s.Instance.ID || op.ResourceType != a.kind || op.ResourceID != a.resource:
 			s.Log.WarnContext(ctx, "ignoring an Operation that does not match its row; it was not made by Weir",
-				"object", cr.Name, "row_instance", op.Instance, "row_resource", op.ResourceID)
+				"row_instance", op.Instance, "row_resource", op.ResourceID)
+			s.notices.over(a.kind, a.resource, a.id)
 			return nil
 		}
-		err = s.attempt(ctx, cr, task)
+		err = s.attempt(ctx, a, task)
 		if !errors.Is(err, domain.ErrConflict) {
 			return err
 		}
 	}
-	return fmt.Errorf("operation %s is being changed all the time: %w", cr.Spec.OperationID, domain.ErrConflict)
+	return fmt.Errorf("operation %s is being changed all the time: %w", a.id, domain.ErrConflict)
 }
 
 // attempt makes the engine equal to the row once and records how that ended.
-func (s *Steps) attempt(ctx context.Context, cr *operationv1alpha1.Operation, task store.Task) error {
+func (s *Steps) attempt(ctx context.Context, a announcement, task store.Task) error {
 	how, err := s.makeEqual(ctx, task)
 	switch {
 	case errors.Is(err, domain.ErrConflict):
@@ -99,7 +131,7 @@ func (s *Steps) attempt(ctx context.Context, cr *operationv1alpha1.Operation, ta
 		if err := s.record(ctx, task.Operation, domain.OperationFailed, err.Error()); err != nil {
 			return err
 		}
-		return s.Engine.DeleteOperation(ctx, cr)
+		return s.end(ctx, a)
 	case err != nil:
 		if recorded := s.record(ctx, task.Operation, domain.OperationInProgress, err.Error()+"; this will be tried again"); recorded != nil {
 			s.Log.WarnContext(ctx, "cannot record why the operation has not succeeded", "error", recorded)
@@ -111,7 +143,18 @@ func (s *Steps) attempt(ctx context.Context, cr *operationv1alpha1.Operation, ta
 	if err := s.record(ctx, task.Operation, domain.OperationCompleted, ""); err != nil {
 		return err
 	}
-	return s.Engine.DeleteOperation(ctx, cr)
+	return s.end(ctx, a)
+}
+
+// end puts away an operation whose row is final or gone: its CR goes, or will go
+// without a question when it arrives.
+func (s *Steps) end(ctx context.Context, a announcement) error {
+	s.notices.over(a.kind, a.resource, a.id)
+	if a.cr == nil {
+		s.notices.finished.Add(a.id)
+		return nil
+	}
+	return s.Engine.DeleteOperation(ctx, a.cr)
 }
 
 func (s *Steps) makeEqual(ctx context.Context, task store.Task) (progress, error) {

@@ -129,7 +129,7 @@ func reporting(health string) chainOption {
 
 func withOperation(id string, s domain.OperationState) chainOption {
 	return func(c *store.Chain) {
-		c.Operation = operation(id, domain.ApplicationID(c.Application.ID), s)
+		c.Operation = operation(id, c.Application.ID, s)
 	}
 }
 

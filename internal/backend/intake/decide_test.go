@@ -36,8 +36,10 @@ func written(r store.Application) *store.Chain {
 }
 
 func refusedPath() *domain.Refusal {
-	return &domain.Refusal{Field: "spec.source.path", Problem: "is empty",
-		Remedy: `name a folder inside the repository, such as "deploy" or, for all of it, "."`}
+	return &domain.Refusal{
+		Field: "spec.source.path", Problem: "is empty",
+		Remedy: `name a folder inside the repository, such as "deploy" or, for all of it, "."`,
+	}
 }
 
 func TestDecideLiveDeployment(t *testing.T) {
@@ -289,4 +291,3 @@ func TestAnUpdateStaysOnItsInstance(t *testing.T) {
 		t.Errorf("row to %s, operation to %s; want both on engine-2", got.Update.Instance, got.Announce[0].Instance)
 	}
 }
-

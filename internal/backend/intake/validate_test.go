@@ -89,7 +89,7 @@ func TestRefusedDeployments(t *testing.T) {
 		"climbing out in the middle":   {deployment("a", withPath("deploy/../../other")), path, `contains ".."`},
 		"climbing out behind a dot":    {deployment("a", withPath("./../other")), path, `contains ".."`},
 		"nothing but up":               {deployment("a", withPath("..")), path, `contains ".."`},
-		"climbing out the Windows way": {deployment("a", withPath(`..\other`)), path, "backslash"},
+		"climbing out the Windows way": {deployment("a", withPath(`..\deploy`)), path, "backslash"},
 		"an option as path":            {deployment("a", withPath("-oProxyCommand=x")), path, `begins with "-"`},
 		"a NUL":                        {deployment("a", withPath("deploy\x00")), path, "control character"},
 		"a line break":                 {deployment("a", withPath("deploy\nx")), path, "control character"},

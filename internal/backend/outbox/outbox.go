@@ -17,6 +17,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -27,6 +28,7 @@ import (
 
 	operationv1alpha1 "github.com/weir-gitops/weir/api/operation/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
+	"github.com/weir-gitops/weir/internal/recent"
 	"github.com/weir-gitops/weir/internal/store"
 )
 
@@ -45,13 +47,14 @@ type Outbox struct {
 
 	mu        sync.Mutex
 	instances map[domain.InstanceID]store.Instance
-	announced recent
+	// announced spares a look at rows that this process wrote and announced itself.
+	announced recent.Set[domain.OperationID]
 }
 
 // Announce creates the Operation CR for a row, unless this process did so
 // lately.
 func (o *Outbox) Announce(ctx context.Context, op store.Operation) error {
-	if o.announced.has(op.ID) {
+	if o.announced.Has(op.ID) {
 		return nil
 	}
 	return o.create(ctx, op)
@@ -77,13 +80,13 @@ func (o *Outbox) create(ctx context.Context, op store.Operation) error {
 	if err := o.Client.Create(ctx, cr); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	o.announced.add(op.ID)
+	o.announced.Add(op.ID)
 	return nil
 }
 
 // Check announces one row if it still waits and nobody has announced it.
 func (o *Outbox) Check(ctx context.Context, id domain.OperationID) error {
-	if o.announced.has(id) {
+	if o.announced.Has(id) {
 		return nil
 	}
 	task, err := o.Store.Task(ctx, id)
@@ -140,4 +143,11 @@ func (o *Outbox) instance(ctx context.Context, id domain.InstanceID) (store.Inst
 		return i, fmt.Errorf("engine instance %s: %w", id, domain.ErrNotFound)
 	}
 	return i, nil
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, domain.ErrNotFound) {
+		return nil
+	}
+	return err
 }

@@ -16,7 +16,7 @@ import (
 func changeLog() store.ChangeLog {
 	return store.ChangeLog{
 		Since: `
-SELECT place.next, place.horizon, place.ends, c.seq, c.topic, c.tenant, c.key, c.resource, c.state, c.instance
+SELECT place.next, place.horizon, place.ends, c.seq, c.topic, c.tenant, c.key, c.resource_type, c.resource, c.state, c.instance
 FROM (
 	SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS next,
 	       pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS ends,

@@ -40,13 +40,14 @@ func (s *Store) Listen(ctx context.Context) (*Listener, error) {
 
 // payload is the JSON that the trigger sends.
 type payload struct {
-	Seq      int64             `json:"seq"`
-	Topic    store.Topic       `json:"topic"`
-	Tenant   domain.TenantID   `json:"tenant"`
-	Key      string            `json:"key"`
-	Resource string            `json:"resource"`
-	State    string            `json:"state"`
-	Instance domain.InstanceID `json:"instance"`
+	Seq      int64               `json:"seq"`
+	Topic    store.Topic         `json:"topic"`
+	Tenant   domain.TenantID     `json:"tenant"`
+	Key      string              `json:"key"`
+	Type     domain.ResourceType `json:"type"`
+	Resource string              `json:"resource"`
+	State    string              `json:"state"`
+	Instance domain.InstanceID   `json:"instance"`
 }
 
 // Next waits for an event. An error that matches domain.ErrUnavailable ends the
@@ -62,7 +63,7 @@ func (l *Listener) Next(ctx context.Context) (store.Event, error) {
 	}
 	return store.Event{
 		Sequence: p.Seq, Topic: p.Topic, Tenant: p.Tenant, Key: p.Key,
-		Resource: p.Resource, State: p.State, Instance: p.Instance,
+		ResourceType: p.Type, Resource: p.Resource, State: p.State, Instance: p.Instance,
 	}, nil
 }
 

@@ -16,7 +16,7 @@ import (
 func changeLog() store.ChangeLog {
 	return store.ChangeLog{
 		Since: `
-SELECT place.ends, place.horizon, place.ends, c.seq, c.topic, c.tenant, c.key, c.resource, c.state, c.instance
+SELECT place.ends, place.horizon, place.ends, c.seq, c.topic, c.tenant, c.key, c.resource_type, c.resource, c.state, c.instance
 FROM (
 	SELECT horizon, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change_log'), 0) AS ends
 	FROM change_log_horizon) AS place

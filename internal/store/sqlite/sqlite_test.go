@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"modernc.org/sqlite"
@@ -155,8 +154,12 @@ func TestBadFiles(t *testing.T) {
 	if err := odd.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(filepath.Join(folder, "odd name?mode=memory&%41#.db")); err != nil {
-		t.Errorf("the path was taken for something else: %v", err)
+	info, err := os.Stat(filepath.Join(folder, "odd name?mode=memory&%41#.db"))
+	if err != nil {
+		t.Fatalf("the path was taken for something else: %v", err)
+	}
+	if mode := info.Mode().Perm(); mode != 0o600 {
+		t.Errorf("others may read the database: %s", mode)
 	}
 }
 
@@ -239,7 +242,7 @@ func TestForeignWriterIsWaitedFor(t *testing.T) {
 	select {
 	case err := <-written:
 		t.Fatalf("wrote beside another writer: %v", err)
-	case <-time.After(50 * time.Millisecond):
+	default:
 	}
 	if _, err := foreign.ExecContext(ctx, `COMMIT`); err != nil {
 		t.Fatal(err)
@@ -261,5 +264,25 @@ func TestClassify(t *testing.T) {
 	}
 	if got := (dialect{}).Classify(errors.New("else")); got != store.FaultOther {
 		t.Errorf("an unknown error is %v", got)
+	}
+}
+
+// Whoever is far behind is told so, rather than given everything at once.
+func TestTooFarBehind(t *testing.T) {
+	s, raw := migrated(t)
+	const insert = `
+WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < $1)
+INSERT INTO change_log (topic, tenant, key) SELECT 'operation', 't', 'k' FROM numbers`
+	if _, err := raw.ExecContext(t.Context(), insert, 100_000); err != nil {
+		t.Fatal(err)
+	}
+	if events, next, err := s.ChangesSince(t.Context(), 0); err != nil || len(events) != 100_000 || next != 100_000 {
+		t.Errorf("%d events up to %d, %v; want 100000", len(events), next, err)
+	}
+	if _, err := raw.ExecContext(t.Context(), insert, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.ChangesSince(t.Context(), 0); !errors.Is(err, store.ErrCursorTooOld) {
+		t.Errorf("one more than that: %v, want %v", err, store.ErrCursorTooOld)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -61,6 +62,9 @@ func Open(ctx context.Context, path string, options ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
+	if err := private(path); err != nil {
+		return nil, errors.Join(fmt.Errorf("make the database file: %w", err), lock.release())
+	}
 	opened, err := open(path, lock, s)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s: %w", path, err), lock.release())
@@ -81,6 +85,16 @@ func OpenAndMigrate(ctx context.Context, path string, options ...Option) (*Store
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// private makes the file, where it is missing, for our eyes only; SQLite gives
+// the files beside it the same permissions.
+func private(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // #nosec G304 -- the operator names the database
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 func open(path string, lock *processLock, s settings) (*Store, error) {

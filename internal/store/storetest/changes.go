@@ -81,7 +81,7 @@ func sameEvents(t *testing.T, what string, want, got []store.Event) {
 
 func operationEvent(o store.Operation, s domain.OperationState) store.Event {
 	return store.Event{
-		Topic: store.TopicOperation, Tenant: o.Tenant, Key: string(o.ID), Resource: o.ResourceID,
+		Topic: store.TopicOperation, Tenant: o.Tenant, Key: string(o.ID), ResourceType: o.ResourceType, Resource: o.ResourceID,
 		State: string(s), Instance: o.Instance,
 	}
 }
@@ -101,13 +101,19 @@ func testChanges(t *testing.T, w world) {
 	}{
 		{"announced", func() {}, []store.Event{operationEvent(o, domain.OperationWaiting)}},
 		{"reused", func() { w.apply(t, updating(w.chain(t, row(alice, "uid-1")).Application, "b")) }, nil},
-		{"begun", func() { w.finish(t, store.Operation{ID: o.ID, Version: 2}, domain.OperationInProgress, "1 of 2") },
-			[]store.Event{operationEvent(o, domain.OperationInProgress)}},
-		{"further along", func() { w.finish(t, store.Operation{ID: o.ID, Version: 2}, domain.OperationInProgress, "2 of 2") },
-			[]store.Event{operationEvent(o, domain.OperationInProgress)}},
+		{
+			"begun", func() { w.finish(t, store.Operation{ID: o.ID, Version: 2}, domain.OperationInProgress, "1 of 2") },
+			[]store.Event{operationEvent(o, domain.OperationInProgress)},
+		},
+		{
+			"further along", func() { w.finish(t, store.Operation{ID: o.ID, Version: 2}, domain.OperationInProgress, "2 of 2") },
+			[]store.Event{operationEvent(o, domain.OperationInProgress)},
+		},
 		{"the same again", func() { w.finish(t, store.Operation{ID: o.ID, Version: 2}, domain.OperationInProgress, "2 of 2") }, nil},
-		{"ended", func() { w.finish(t, store.Operation{ID: o.ID, Version: 2}, domain.OperationCompleted, "") },
-			[]store.Event{operationEvent(o, domain.OperationCompleted)}},
+		{
+			"ended", func() { w.finish(t, store.Operation{ID: o.ID, Version: 2}, domain.OperationCompleted, "") },
+			[]store.Event{operationEvent(o, domain.OperationCompleted)},
+		},
 		{"first state", func() { w.save(t, report("one", 1, "Progressing")) }, []store.Event{state}},
 		{"a state that says nothing new", func() { w.save(t, report("one", 2, "Progressing")) }, nil},
 		{"another state", func() { w.save(t, report("one", 3, "Healthy")) }, []store.Event{state}},
@@ -145,7 +151,7 @@ func testChangesByHand(t *testing.T, w world) {
 	sameEvents(t, "edits by hand", []store.Event{
 		operationEvent(o, domain.OperationFailed),
 		{Topic: store.TopicApplicationState, Tenant: alice, Key: "uid-1"},
-		{Topic: store.TopicOperation, Tenant: alice, Key: "by-hand", Resource: "sync-1", State: "Waiting", Instance: engine},
+		{Topic: store.TopicOperation, Tenant: alice, Key: "by-hand", ResourceType: domain.ResourceSyncOperation, Resource: "sync-1", State: "Waiting", Instance: engine},
 	}, log.news(t))
 }
 

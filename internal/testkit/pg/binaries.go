@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// ErrNoBinaries: PostgreSQL is not installed on this machine.
+// ErrNoBinaries says that PostgreSQL is not installed on this machine.
 var ErrNoBinaries = errors.New("no PostgreSQL found on this machine")
 
 // BinariesVariable names a folder to look into first.
@@ -28,8 +28,8 @@ func findBinaries() (string, error) {
 	}
 	if initdb, err := exec.LookPath("initdb"); err == nil {
 		// initdb looks for postgres beside itself, so a link does not do.
-		if real, err := filepath.EvalSymlinks(initdb); err == nil {
-			folders = append(folders, filepath.Dir(real))
+		if program, err := filepath.EvalSymlinks(initdb); err == nil {
+			folders = append(folders, filepath.Dir(program))
 		}
 	}
 	for _, pattern := range []string{

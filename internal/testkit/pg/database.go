@@ -17,22 +17,29 @@ const templateName = "weir_template"
 // CreateDatabase makes a database with the current schema and gives its
 // address. The schema is migrated once and cloned from then on.
 func (s *Server) CreateDatabase(ctx context.Context, name string) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.template {
-		if err := s.makeTemplate(ctx); err != nil {
-			return "", err
-		}
-		s.template = true
+	if err := s.needTemplate(ctx); err != nil {
+		return "", err
 	}
 	return s.createDatabase(ctx, name, templateName)
 }
 
 // CreateEmptyDatabase makes a database without a schema and gives its address.
 func (s *Server) CreateEmptyDatabase(ctx context.Context, name string) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return s.createDatabase(ctx, name, "template1")
+}
+
+// needTemplate makes the template once; whoever needs it meanwhile waits.
+func (s *Server) needTemplate(ctx context.Context) error {
+	s.templateMu.Lock()
+	defer s.templateMu.Unlock()
+	if s.template {
+		return nil
+	}
+	if err := s.makeTemplate(ctx); err != nil {
+		return err
+	}
+	s.template = true
+	return nil
 }
 
 func (s *Server) makeTemplate(ctx context.Context) error {
@@ -56,13 +63,11 @@ func (s *Server) createDatabase(ctx context.Context, name, template string) (str
 	if err != nil {
 		return "", fmt.Errorf("create database %s: %w", name, err)
 	}
-	return s.address(service, name, s.port), nil
+	return s.DSN(name), nil
 }
 
 // DropDatabase removes a database and cuts who is still connected to it.
 func (s *Server) DropDatabase(ctx context.Context, name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return s.asAdmin(ctx, "postgres", func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", pgx.Identifier{name}.Sanitize()))
 		return err
@@ -72,8 +77,6 @@ func (s *Server) DropDatabase(ctx context.Context, name string) error {
 // CutConnections ends every connection to a database but those of the
 // administrator, as a network fault or a failover would, and says how many.
 func (s *Server) CutConnections(ctx context.Context, database string) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var cut int
 	err := s.asAdmin(ctx, "postgres", func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `
@@ -84,7 +87,7 @@ SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = $1
 }
 
 func (s *Server) asAdmin(ctx context.Context, database string, work func(*pgx.Conn) error) (err error) {
-	conn, err := pgx.Connect(ctx, s.address(admin, database, s.port))
+	conn, err := pgx.Connect(ctx, s.address(admin, database, s.currentPort()))
 	if err != nil {
 		return fmt.Errorf("connect as administrator: %w", err)
 	}
@@ -106,8 +109,6 @@ type Statement struct {
 // the last ResetStatements, the most frequent first. What triggers run inside the
 // server is not counted, BEGIN and COMMIT are. It needs Options.CountStatements.
 func (s *Server) Statements(ctx context.Context, database string) ([]Statement, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var all []Statement
 	err := s.asAdmin(ctx, "postgres", func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, `
@@ -126,8 +127,6 @@ ORDER BY s.calls DESC, s.query`, database, service)
 
 // ResetStatements forgets what was counted.
 func (s *Server) ResetStatements(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return s.asAdmin(ctx, "postgres", func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "SELECT pg_stat_statements_reset()")
 		return err

@@ -48,11 +48,13 @@ type Server struct {
 	guard    *guard
 	password string
 
-	// mu serialises starting, stopping and the making of databases.
-	mu       sync.Mutex
-	port     int
-	process  *process
-	template bool
+	// mu serialises starting and stopping.
+	mu      sync.Mutex
+	port    int
+	process *process
+
+	templateMu sync.Mutex
+	template   bool
 }
 
 // Start makes a new, empty server and waits until it answers.
@@ -89,9 +91,7 @@ func (s *Server) create(ctx context.Context) error {
 	if err := s.initialise(ctx); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.launch(ctx); err != nil {
+	if err := s.Restart(ctx); err != nil {
 		return err
 	}
 	return s.asAdmin(ctx, "postgres", func(conn *pgx.Conn) error {
@@ -248,9 +248,13 @@ func (s *Server) answers(ctx context.Context, p *process, port int) error {
 
 // DSN is the address of a database, for the service's role.
 func (s *Server) DSN(database string) string {
+	return s.address(service, database, s.currentPort())
+}
+
+func (s *Server) currentPort() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.address(service, database, s.port)
+	return s.port
 }
 
 func (s *Server) address(role, database string, port int) string {

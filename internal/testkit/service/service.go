@@ -90,6 +90,7 @@ func Start(t *testing.T, config *rest.Config, db Database, engineNamespace strin
 	t.Helper()
 	log, err := telemetry.NewLogger(t.Output(), telemetry.LogOptions{Format: "text", Level: "warn"})
 	must(t, err)
+	telemetry.BridgeKubernetes(slog.New(slog.DiscardHandler))
 	o := db.open(t)
 	s := &Service{
 		Store: o.store, Raw: o.raw, EngineNamespace: engineNamespace,
@@ -128,12 +129,13 @@ func (s *Service) StopBackend() { s.backend = s.backend.stop() }
 
 // StartAgent starts an agent beside the engine's namespace.
 func (s *Service) StartAgent() {
+	n := s.open.notifier(s.log)
 	a, err := agent.New(s.t.Context(), agent.Options{
-		Config: s.config, Store: s.Store, Namespace: s.EngineNamespace, Kind: s.kind,
+		Config: s.config, Store: s.Store, Notifier: n, Namespace: s.EngineNamespace, Kind: s.kind,
 		Workers: 8, PerWorkspace: 4, Log: s.log,
 	})
 	must(s.t, err)
-	s.agent = run(s.t, a.Run)
+	s.agent = run(s.t, n.Run, a.Run)
 }
 
 // StopAgent stops it.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -36,22 +38,25 @@ func Down(ctx context.Context, dir string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	pid, running, err := supervise.Holder(l.lock())
-	if err != nil || !running || pid == 0 {
-		return 0, err
-	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return 0, fmt.Errorf("stop process %d: %w", pid, err)
-	}
 	ticker := time.NewTicker(askEvery)
 	defer ticker.Stop()
+	stopping := 0
 	for {
-		now, running, err := supervise.Holder(l.lock())
+		pid, running, err := supervise.Holder(l.lock())
 		if err != nil {
 			return 0, err
 		}
-		if !running || now != pid {
-			return pid, nil
+		// Another id than the one that was signalled is a cluster that someone
+		// started since: not ours to stop.
+		if !running || stopping != 0 && pid != stopping {
+			return stopping, nil
+		}
+		// A lock without an id was taken a moment ago; its holder writes it soon.
+		if stopping == 0 && pid != 0 {
+			if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return 0, fmt.Errorf("stop process %d: %w", pid, err)
+			}
+			stopping = pid
 		}
 		select {
 		case <-ctx.Done():
@@ -84,9 +89,13 @@ func Inspect(ctx context.Context, dir string) (Status, error) {
 	if !running {
 		return Status{}, fmt.Errorf("%s: %w", l.dir, ErrNotRunning)
 	}
+	// The mark names the process, because one that was killed leaves it behind.
+	if mark, err := os.ReadFile(l.ready()); err != nil || strings.TrimSpace(string(mark)) != strconv.Itoa(pid) {
+		return Status{}, fmt.Errorf("process %d is starting or stopping: %w", pid, errNotReady)
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig())
 	if err != nil {
-		return Status{}, fmt.Errorf("process %d is starting: %w", pid, err)
+		return Status{}, err
 	}
 	config.Timeout = 5 * time.Second
 	api, err := kubernetes.NewForConfig(config)

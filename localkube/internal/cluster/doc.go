@@ -26,6 +26,7 @@
 // # The folder
 //
 //	lock             held by the running Up, with its process id
+//	ready            exists while it is ready, with the same process id
 //	state.json       the ports
 //	kubeconfig       for the user: cluster administrator, certificates embedded
 //	pki/  conf/      keys and certificates; kubeconfigs of the components

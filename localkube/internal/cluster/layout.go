@@ -22,6 +22,7 @@ const maxSocketFolder = 88
 
 func (l layout) lock() string       { return filepath.Join(l.dir, "lock") }
 func (l layout) state() string      { return filepath.Join(l.dir, "state.json") }
+func (l layout) ready() string      { return filepath.Join(l.dir, "ready") }
 func (l layout) kubeconfig() string { return filepath.Join(l.dir, "kubeconfig") }
 func (l layout) pki() string        { return filepath.Join(l.dir, "pki") }
 func (l layout) data() string       { return filepath.Join(l.dir, "etcd") }

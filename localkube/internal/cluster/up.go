@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,7 +57,7 @@ type Options struct {
 }
 
 // Up runs the cluster until ctx ends, which is the normal end and no error.
-func Up(ctx context.Context, o Options) (err error) {
+func Up(ctx context.Context, o Options) error {
 	began := time.Now()
 	l, err := newLayout(o.Dir, o.LogDir)
 	if err != nil {
@@ -79,7 +80,12 @@ func Up(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer removeSockets()
+	removeMarks(l, o.ReadyFile) // of a run that was killed
+	return run(ctx, l, o, began)
+}
 
+// run is the life of a cluster whose folder is ours.
+func run(ctx context.Context, l layout, o Options, began time.Time) (err error) {
 	say := progress{out: o.Out}
 	say.line("localkube %s in %s", version.Get().GitVersion, l.dir)
 	s, err := prepare(l, o, say)
@@ -102,12 +108,11 @@ func Up(ctx context.Context, o Options) (err error) {
 	if err := c.startWithin(ctx, o); err != nil {
 		return err
 	}
-	if o.ReadyFile != "" {
-		if err := atomicfile.Write(o.ReadyFile, []byte(l.kubeconfig()+"\n"), 0o600); err != nil {
-			return err
-		}
-		defer os.Remove(o.ReadyFile)
+	unmark, err := markReady(l, o.ReadyFile)
+	if err != nil {
+		return err
 	}
+	defer unmark()
 	say.line("Ready in %s. Stop with Ctrl-C, or: localkube down --dir %s", seconds(time.Since(began)), l.dir)
 	say.line("kubeconfig: %s", l.kubeconfig())
 
@@ -116,6 +121,27 @@ func Up(ctx context.Context, o Options) (err error) {
 		return nil
 	case p := <-c.died:
 		return explain(&diedError{process: p})
+	}
+}
+
+// markReady writes the files that say so; the returned function removes them.
+func markReady(l layout, readyFile string) (unmark func(), err error) {
+	unmark = func() { removeMarks(l, readyFile) }
+	err = atomicfile.Write(l.ready(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
+	if err == nil && readyFile != "" {
+		err = atomicfile.Write(readyFile, []byte(l.kubeconfig()+"\n"), 0o600)
+	}
+	if err != nil {
+		unmark()
+		return nil, fmt.Errorf("mark as ready: %w", err)
+	}
+	return unmark, nil
+}
+
+func removeMarks(l layout, readyFile string) {
+	_ = os.Remove(l.ready())
+	if readyFile != "" {
+		_ = os.Remove(readyFile)
 	}
 }
 

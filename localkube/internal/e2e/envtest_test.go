@@ -11,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/weir-gitops/weir/localkube/internal/nodes"
 )
@@ -29,6 +31,7 @@ func TestEnvtest(t *testing.T) {
 	if code, out := local(t, "links", "--dir", links); code != 0 || !strings.Contains(out, "KUBEBUILDER_ASSETS="+links) {
 		t.Fatalf("links: exit code %d: %s", code, out)
 	}
+	ctrl.SetLogger(logr.Discard()) // it prints a stack trace where nobody has chosen
 	began := time.Now()
 	env := &envtest.Environment{BinaryAssetsDirectory: links}
 	config, err := env.Start()

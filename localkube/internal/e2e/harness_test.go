@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -42,49 +41,61 @@ type running struct {
 	done chan struct{} // closed when it has ended
 	err  error         // then: how
 
-	mu  sync.Mutex
-	out bytes.Buffer
+	mu    sync.Mutex
+	out   bytes.Buffer
+	wrote chan struct{} // closed and replaced with every piece of output
 }
 
 // up starts a cluster in dir and waits until it says that it is ready.
 func up(t *testing.T, dir string, args ...string) *running {
 	t.Helper()
-	r := &running{t: t, dir: dir, done: make(chan struct{})}
+	r := start(t, dir, args...)
+	r.await("kubeconfig: ")
+	return r
+}
+
+func start(t *testing.T, dir string, args ...string) *running {
+	t.Helper()
+	r := &running{t: t, dir: dir, done: make(chan struct{}), wrote: make(chan struct{})}
 	r.cmd = exec.Command(binary, append([]string{"up", "--dir", dir, "--unsafe-no-fsync"}, args...)...)
-	stdout, err := r.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.cmd.Stderr = r
+	r.cmd.Stdout, r.cmd.Stderr = r, r
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ready := make(chan struct{})
 	go func() {
-		lines := bufio.NewScanner(stdout)
-		for lines.Scan() {
-			_, _ = r.Write([]byte(lines.Text() + "\n"))
-			if strings.HasPrefix(lines.Text(), "Ready in ") {
-				close(ready)
-			}
-		}
 		r.err = r.cmd.Wait()
 		close(r.done)
 	}()
-	t.Cleanup(func() { r.stop() })
-	select {
-	case <-ready:
-	case <-r.done:
-		t.Fatalf("up ended: %v\n%s", r.err, r.output())
-	case <-time.After(time.Minute):
-		t.Fatalf("up is not ready after a minute:\n%s", r.output())
-	}
+	t.Cleanup(r.stop)
 	return r
+}
+
+// await waits for a text in the output.
+func (r *running) await(text string) {
+	r.t.Helper()
+	deadline := time.After(time.Minute)
+	for {
+		r.mu.Lock()
+		found, wrote := strings.Contains(r.out.String(), text), r.wrote
+		r.mu.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-wrote:
+		case <-r.done:
+			r.t.Fatalf("up ended before it said %q: %v\n%s", text, r.err, r.output())
+		case <-deadline:
+			r.t.Fatalf("up does not say %q within a minute:\n%s", text, r.output())
+		}
+	}
 }
 
 func (r *running) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	close(r.wrote)
+	r.wrote = make(chan struct{})
 	return r.out.Write(p)
 }
 

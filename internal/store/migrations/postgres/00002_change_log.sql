@@ -18,6 +18,7 @@ CREATE TABLE change_log (
     topic    text        NOT NULL CHECK (topic IN ('operation', 'application_state')),
     tenant   text        NOT NULL,
     key      text        NOT NULL,
+    resource_type text   NOT NULL DEFAULT '',
     resource text        NOT NULL DEFAULT '',
     state    text        NOT NULL DEFAULT '',
     instance text        NOT NULL DEFAULT ''
@@ -38,8 +39,8 @@ DECLARE
     entry change_log;
 BEGIN
     IF TG_TABLE_NAME = 'operation' THEN
-        INSERT INTO change_log (topic, tenant, key, resource, state, instance)
-        VALUES ('operation', NEW.tenant, NEW.id, NEW.resource_id, NEW.state, NEW.instance_id)
+        INSERT INTO change_log (topic, tenant, key, resource_type, resource, state, instance)
+        VALUES ('operation', NEW.tenant, NEW.id, NEW.resource_type, NEW.resource_id, NEW.state, NEW.instance_id)
         RETURNING * INTO entry;
     ELSE
         INSERT INTO change_log (topic, tenant, key)
@@ -48,7 +49,7 @@ BEGIN
     END IF;
     PERFORM pg_notify('weir_change', json_build_object(
         'seq', entry.seq, 'topic', entry.topic, 'tenant', entry.tenant, 'key', entry.key,
-        'resource', entry.resource, 'state', entry.state, 'instance', entry.instance)::text);
+        'type', entry.resource_type, 'resource', entry.resource, 'state', entry.state, 'instance', entry.instance)::text);
     RETURN NULL;
 END
 $$;

@@ -13,6 +13,7 @@ CREATE TABLE change_log (
     topic    TEXT NOT NULL CHECK (topic IN ('operation', 'application_state')),
     tenant   TEXT NOT NULL,
     key      TEXT NOT NULL,
+    resource_type TEXT NOT NULL DEFAULT '',
     resource TEXT NOT NULL DEFAULT '',
     state    TEXT NOT NULL DEFAULT '',
     instance TEXT NOT NULL DEFAULT ''
@@ -28,8 +29,8 @@ INSERT INTO change_log_horizon (horizon) VALUES (0);
 
 -- +goose StatementBegin
 CREATE TRIGGER operation_inserted AFTER INSERT ON operation BEGIN
-    INSERT INTO change_log (topic, tenant, key, resource, state, instance)
-    VALUES ('operation', NEW.tenant, NEW.id, NEW.resource_id, NEW.state, NEW.instance_id);
+    INSERT INTO change_log (topic, tenant, key, resource_type, resource, state, instance)
+    VALUES ('operation', NEW.tenant, NEW.id, NEW.resource_type, NEW.resource_id, NEW.state, NEW.instance_id);
 END;
 -- +goose StatementEnd
 
@@ -38,8 +39,8 @@ END;
 -- +goose StatementBegin
 CREATE TRIGGER operation_updated AFTER UPDATE ON operation
 WHEN OLD.state IS NOT NEW.state OR OLD.human_readable_state IS NOT NEW.human_readable_state BEGIN
-    INSERT INTO change_log (topic, tenant, key, resource, state, instance)
-    VALUES ('operation', NEW.tenant, NEW.id, NEW.resource_id, NEW.state, NEW.instance_id);
+    INSERT INTO change_log (topic, tenant, key, resource_type, resource, state, instance)
+    VALUES ('operation', NEW.tenant, NEW.id, NEW.resource_type, NEW.resource_id, NEW.state, NEW.instance_id);
 END;
 -- +goose StatementEnd
 

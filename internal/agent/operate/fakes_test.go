@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
+	operationv1alpha1 "github.com/weir-gitops/weir/api/operation/v1alpha1"
+	"github.com/weir-gitops/weir/internal/domain"
+	"github.com/weir-gitops/weir/internal/store"
+	"github.com/weir-gitops/weir/internal/telemetry"
+)
+
+const (
+	appID   = "0b8d8b0e-6f4e-4d0f-9a53-2d6f7f0a9d11"
+	appName = "gitopsdepl-" + appID
+)
+
+var instance = store.Instance{ID: "engine-1", Namespace: "argocd", Kind: store.EngineArgoCD}
+
+// calls is a log of the calls that change something, and the errors that the
+// next calls of a method have.
+type calls struct {
+	log     []string
+	NextErr map[string][]error
+}
+
+func (c *calls) called(method string) error {
+	queue := c.NextErr[method]
+	if len(queue) > 0 {
+		c.NextErr[method] = queue[1:]
+		return queue[0]
+	}
+	return nil
+}
+
+func (c *calls) failNext(method string, errs ...error) {
+	if c.NextErr == nil {
+		c.NextErr = map[string][]error{}
+	}
+	c.NextErr[method] = append(c.NextErr[method], errs...)
+}
+
+// fakeEngine is an engine's namespace without an engine: what has a finalizer
+// stays until finalize.
+type fakeEngine struct {
+	calls
+	operations   []operationv1alpha1.Operation
+	applications map[string]*argov1alpha1.Application
+}
+
+func (e *fakeEngine) Operations(_ context.Context, t domain.ResourceType, resource string) ([]operationv1alpha1.Operation, error) {
+	if err := e.called("Operations"); err != nil {
+		return nil, err
+	}
+	var out []operationv1alpha1.Operation
+	for _, op := range e.operations {
+		if op.Labels[operationv1alpha1.ResourceTypeLabel] == string(t) && op.Labels[operationv1alpha1.ResourceLabel] == resource {
+			out = append(out, op)
+		}
+	}
+	return out, nil
+}
+
+func (e *fakeEngine) DeleteOperation(_ context.Context, op *operationv1alpha1.Operation) error {
+	e.log = append(e.log, "remove Operation "+op.Spec.OperationID)
+	e.operations = slices.DeleteFunc(e.operations, func(have operationv1alpha1.Operation) bool { return have.Name == op.Name })
+	return e.called("DeleteOperation")
+}
+
+func (e *fakeEngine) Application(_ context.Context, name string) (*argov1alpha1.Application, error) {
+	return e.applications[name].DeepCopy(), e.called("Application")
+}
+
+func (e *fakeEngine) CreateApplication(_ context.Context, app *argov1alpha1.Application) error {
+	e.log = append(e.log, "create "+app.Spec.Source.Path)
+	if err := e.called("CreateApplication"); err != nil {
+		return err
+	}
+	e.applications[app.Name] = app.DeepCopy()
+	return nil
+}
+
+func (e *fakeEngine) ReplaceSpec(_ context.Context, have *argov1alpha1.Application, spec argov1alpha1.ApplicationSpec) error {
+	e.log = append(e.log, "replace "+have.Spec.Source.Path+" by "+spec.Source.Path)
+	if err := e.called("ReplaceSpec"); err != nil {
+		return err
+	}
+	e.applications[have.Name].Spec = spec
+	return nil
+}
+
+func (e *fakeEngine) DeleteApplication(_ context.Context, name string) (bool, error) {
+	e.log = append(e.log, "delete")
+	if err := e.called("DeleteApplication"); err != nil {
+		return false, err
+	}
+	app := e.applications[name]
+	if app != nil && len(app.Finalizers) > 0 {
+		now := metav1.NewTime(time.Unix(1, 0))
+		app.DeletionTimestamp = &now
+		return false, nil
+	}
+	delete(e.applications, name)
+	return true, nil
+}
+
+// fakeStore holds operation and application rows.
+type fakeStore struct {
+	store.Operations
+	calls
+	operations   map[domain.OperationID]store.Operation
+	applications map[string]store.Application
+	// meanwhile runs before each Finish: what a backend does in between.
+	meanwhile func()
+}
+
+func (s *fakeStore) Task(_ context.Context, id domain.OperationID) (store.Task, error) {
+	if err := s.called("Task"); err != nil {
+		return store.Task{}, err
+	}
+	op, ok := s.operations[id]
+	if !ok {
+		return store.Task{}, domain.ErrNotFound
+	}
+	task := store.Task{Operation: op}
+	if row, ok := s.applications[op.ResourceID]; ok {
+		task.Application = &row
+	}
+	return task, nil
+}
+
+func (s *fakeStore) Finish(_ context.Context, id domain.OperationID, version int64, state domain.OperationState, message string) error {
+	if s.meanwhile != nil {
+		s.meanwhile()
+	}
+	s.log = append(s.log, string(state)+": "+message)
+	if err := s.called("Finish"); err != nil {
+		return err
+	}
+	op, ok := s.operations[id]
+	switch {
+	case !ok:
+		return domain.ErrNotFound
+	case op.Version != version:
+		return domain.ErrConflict
+	}
+	op.State, op.Message = state, message
+	s.operations[id] = op
+	return nil
+}
+
+// reuse is what the backend does when the row changes while an operation waits.
+func (s *fakeStore) reuse(id domain.OperationID, path string) {
+	op := s.operations[id]
+	op.Version++
+	s.operations[id] = op
+	row := s.applications[op.ResourceID]
+	row.Spec.Path = path
+	s.applications[op.ResourceID] = row
+}
+
+// world is an agent's steps with everything around them.
+type world struct {
+	*Steps
+	engine *fakeEngine
+	store  *fakeStore
+	log    *bytes.Buffer
+}
+
+type worldOption func(*world)
+
+func newWorld(t *testing.T, options ...worldOption) *world {
+	t.Helper()
+	w := &world{
+		engine: &fakeEngine{applications: map[string]*argov1alpha1.Application{}},
+		store:  &fakeStore{operations: map[domain.OperationID]store.Operation{}, applications: map[string]store.Application{}},
+		log:    &bytes.Buffer{},
+	}
+	log, err := telemetry.NewLogger(w.log, telemetry.LogOptions{Format: "text", Level: "debug"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Steps = &Steps{Engine: w.engine, Store: w.store, Instance: instance, Log: log}
+	for _, o := range options {
+		o(w)
+	}
+	return w
+}
+
+// announced is an operation row on the application, with its CR.
+func announced(id string, options ...func(*store.Operation)) worldOption {
+	return func(w *world) {
+		op := store.Operation{
+			ID: domain.OperationID(id), Tenant: "tenant-a", Instance: instance.ID,
+			ResourceType: domain.ResourceApplication, ResourceID: appID, State: domain.OperationWaiting, Version: 1,
+		}
+		for _, o := range options {
+			o(&op)
+		}
+		w.store.operations[op.ID] = op
+		crOnly(id)(w)
+	}
+}
+
+func inState(s domain.OperationState) func(*store.Operation) {
+	return func(op *store.Operation) { op.State = s }
+}
+
+// crOnly is an Operation CR on the application without a row.
+func crOnly(id string) worldOption {
+	return func(w *world) {
+		w.engine.operations = append(w.engine.operations, operationv1alpha1.Operation{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: instance.Namespace, Name: "operation-" + id,
+				Labels: map[string]string{operationv1alpha1.ResourceTypeLabel: string(domain.ResourceApplication), operationv1alpha1.ResourceLabel: appID},
+			},
+			Spec: operationv1alpha1.OperationSpec{OperationID: id},
+		})
+	}
+}
+
+// wanting is an application row at a path.
+func wanting(path string) worldOption {
+	return func(w *world) { w.store.applications[appID] = application(atPath(path)) }
+}
+
+// running is an engine's Application at a path.
+func running(path string, options ...func(*argov1alpha1.Application)) worldOption {
+	return func(w *world) {
+		app := RenderApplication(application(atPath(path)), instance)
+		for _, o := range options {
+			o(app)
+		}
+		w.engine.applications[appName] = app
+	}
+}
+
+func withoutFinalizers(app *argov1alpha1.Application) { app.Finalizers = nil }
+
+func terminating(app *argov1alpha1.Application) {
+	now := metav1.NewTime(time.Unix(1, 0))
+	app.DeletionTimestamp = &now
+}
+
+func (w *world) step(t *testing.T) error {
+	t.Helper()
+	return w.Step(t.Context(), domain.ResourceApplication, appID)
+}
+
+func (w *world) mustStep(t *testing.T) {
+	t.Helper()
+	if err := w.step(t); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// path is where the engine's Application deploys from; empty for none.
+func (w *world) path() string {
+	if app := w.engine.applications[appName]; app != nil {
+		return app.Spec.Source.Path
+	}
+	return ""
+}
+
+func expect[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/weir-gitops/weir/internal/domain"
+	"github.com/weir-gitops/weir/internal/recent"
+)
+
+// notices are operations that the database's notification told of before their
+// CR arrived. The CR is how an operation reaches an agent for certain; the
+// notification is how it arrives sooner, by one write to the API server and one
+// watch. Either alone is enough, and both together carry it out once:
+//
+//   - notice, then CR: the operation is remembered as finished, and its CR is
+//     removed without asking the database again;
+//   - CR, then notice: the operation is found finished, or not at all;
+//   - notice lost, or the agent restarted: the CR is there.
+type notices struct {
+	mu      sync.Mutex
+	waiting map[resource][]domain.OperationID
+
+	finished recent.Set[domain.OperationID]
+}
+
+type resource struct {
+	kind domain.ResourceType
+	id   string
+}
+
+// Notice tells of an operation that waits.
+func (s *Steps) Notice(t domain.ResourceType, id string, op domain.OperationID) {
+	n := &s.notices
+	// Whatever was known of it: it waits now.
+	n.finished.Forget(op)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.waiting == nil {
+		n.waiting = make(map[resource][]domain.OperationID)
+	}
+	r := resource{t, id}
+	if !slices.Contains(n.waiting[r], op) {
+		n.waiting[r] = append(n.waiting[r], op)
+	}
+}
+
+// noticed lists the operations on a resource that were told of, oldest first.
+func (n *notices) noticed(t domain.ResourceType, id string) []domain.OperationID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ops := slices.Clone(n.waiting[resource{t, id}])
+	slices.Sort(ops)
+	return ops
+}
+
+// over forgets a notice: the operation has ended, or its CR has arrived and
+// stands for it from now on.
+func (n *notices) over(t domain.ResourceType, id string, op domain.OperationID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := resource{t, id}
+	left := slices.DeleteFunc(n.waiting[r], func(o domain.OperationID) bool { return o == op })
+	if len(left) == 0 {
+		delete(n.waiting, r)
+		return
+	}
+	n.waiting[r] = left
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package up
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Words is how things are called on this machine, in the present folder and
+// with this program: what a user can type.
+type Words struct {
+	// Weir and Kubectl are commands.
+	Weir, Kubectl string
+	// Short gives a path as one would type it.
+	Short func(path string) string
+}
+
+// NewWords looks around.
+func NewWords(s State) Words {
+	short := shortener()
+	w := Words{Weir: "weir", Kubectl: "kubectl", Short: short}
+	if self, err := os.Executable(); err == nil {
+		if found, err := exec.LookPath("weir"); err != nil || !sameFile(found, self) {
+			w.Weir = short(self)
+		}
+	}
+	if _, err := exec.LookPath(w.Kubectl); err != nil {
+		program := s.Cluster.Localkube
+		if program == "" {
+			program, _ = FindLocalkube("")
+		}
+		if program != "" {
+			w.Kubectl = short(program) + " kubectl"
+		}
+	}
+	return w
+}
+
+// shortener gives paths relative to the present folder where they are inside it.
+func shortener() func(string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return func(path string) string { return path }
+	}
+	return func(path string) string {
+		rel, err := filepath.Rel(here, path)
+		if err != nil || !filepath.IsLocal(rel) {
+			return path
+		}
+		return rel
+	}
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// Down is the command that stops what runs in a folder.
+func (w Words) Down(f Folder) string {
+	if short := w.Short(f.Path()); short != DefaultFolder {
+		return w.Weir + " down --dir " + short
+	}
+	return w.Weir + " down"
+}
+
+// Summary tells in plain words what runs, where things are, and what to try.
+func Summary(f Folder, s State, w Words) string {
+	var b strings.Builder
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-19s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(&b, "Weir runs: process %d, version %s.\n\n", s.PID, s.Version)
+	line("backend and agent", "in this one process, database %s (SQLite)", w.Short(f.Database()))
+	if s.Cluster.Given == "" {
+		line("Kubernetes", "%s with simulated nodes, at %s", s.Cluster.Version, s.Cluster.Server)
+	} else {
+		line("Kubernetes", "%s at %s, from %s", s.Cluster.Version, s.Cluster.Server, w.Short(s.Cluster.Given))
+	}
+	line("kubeconfig", "%s", w.Short(f.Kubeconfig()))
+	line("sample tenant", "namespace %s", SampleTenant)
+	line("sample repository", "%s", s.GitURL())
+	line("", "(read only; push to %s)", w.Short(f.repository()))
+	line("probes and metrics", "%s/healthz, /readyz and /metrics", s.ProbeURL())
+	line("log", "%s", w.Short(f.Log()))
+	fmt.Fprintf(&b, "\n%s\n\nTry:\n", engineWords(s.Engine))
+	kubectl := w.Kubectl + " --kubeconfig " + w.Short(f.Kubeconfig())
+	fmt.Fprintf(&b, "  %s apply -f %s\n", kubectl, w.Short(f.Sample()))
+	fmt.Fprintf(&b, "  %s get gitopsdeployments -n %s\n", kubectl, SampleTenant)
+	fmt.Fprintf(&b, "  %s get applications -n %s\n", kubectl, s.Engine.Namespace)
+	return b.String()
+}
+
+// noEngine is the kind of engine that is none.
+const noEngine = "none"
+
+func engineWords(e EngineState) string {
+	if e.Kind == noEngine {
+		return "No engine runs: for each GitOpsDeployment an Application is written to the\n" +
+			"namespace " + e.Namespace + ", and nobody deploys it yet."
+	}
+	return "Applications are written to the namespace " + e.Namespace + " for the engine there (" + e.Kind + "),\n" +
+		"which is not started by this command."
+}
