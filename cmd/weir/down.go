@@ -55,11 +55,11 @@ func stopUp(c *cobra.Command, folder up.Folder, timeout time.Duration) error {
 	case err != nil:
 		return err
 	case stopped.PID == 0:
-		fmt.Fprintf(out, "Nothing runs in %s.\n", folder.Path())
+		fmt.Fprintf(out, "Nothing runs in %s.\n", up.Short(folder.Path()))
 	case stopped.Killed:
 		fmt.Fprintf(out, "Process %d did not stop within %s and was killed.\n", stopped.PID, timeout)
 	default:
-		fmt.Fprintf(out, "Stopped process %d. The data stays in %s.\n", stopped.PID, folder.Path())
+		fmt.Fprintf(out, "Stopped process %d. The data stays in %s.\n", stopped.PID, up.Short(folder.Path()))
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func stopUp(c *cobra.Command, folder up.Folder, timeout time.Duration) error {
 func wipeUp(c *cobra.Command, folder up.Folder, yes bool) error {
 	out := c.OutOrStdout()
 	if !yes {
-		fmt.Fprintf(out, "Remove %s: cluster, database, sample repository, logs? [y/N] ", folder.Path())
+		fmt.Fprintf(out, "Remove %s: cluster, database, sample repository, logs? [y/N] ", up.Short(folder.Path()))
 		// The end of the input is a no.
 		answer, _ := bufio.NewReader(c.InOrStdin()).ReadString('\n')
 		if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
@@ -82,6 +82,6 @@ func wipeUp(c *cobra.Command, folder up.Folder, yes bool) error {
 		fmt.Fprintf(out, "Removed what weir up had made. Not its own, and left: %s\n", strings.Join(left, ", "))
 		return nil
 	}
-	fmt.Fprintf(out, "Removed %s.\n", folder.Path())
+	fmt.Fprintf(out, "Removed %s.\n", up.Short(folder.Path()))
 	return nil
 }

@@ -172,7 +172,7 @@ func (p *platform) addAgent(ctx context.Context, namespace string, kind store.En
 // run serves the probes and runs every role until the context ends or one
 // fails.
 func (p *platform) run(ctx context.Context, probeAddress string) error {
-	probes, err := telemetry.ListenProbes(probeAddress, p.registry, p.checks)
+	probes, err := telemetry.ListenProbes(ctx, probeAddress, p.registry, p.checks)
 	if err != nil {
 		return err
 	}

@@ -219,7 +219,7 @@ func runAll(ctx context.Context, session *up.Session, cluster *up.Cluster, f upF
 	if err != nil {
 		return err
 	}
-	say.Say("Starting backend and agent on %s", folder.Database())
+	say.Say("Starting backend and agent on %s", up.Short(folder.Database()))
 	if moved := session.GitMoved(); moved != "" {
 		say.Say("%s", moved)
 	}

@@ -133,7 +133,8 @@ func register(ctx context.Context, r client.Reader, o Options) (store.Instance, 
 }
 
 func unreachable(err error) error {
-	if _, isStatus := err.(apierrors.APIStatus); isStatus { //nolint:errorlint // An API server's own answer, unwrapped.
+	var answered apierrors.APIStatus
+	if errors.As(err, &answered) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", domain.ErrUnavailable, err)

@@ -96,7 +96,7 @@ func New(ctx context.Context, o Options) (*Backend, error) {
 		Log:     o.Log,
 	}
 	b.links = &heal.Links{Store: o.Store, Lookup: b.cluster.Deployment, Enqueue: b.enqueueDeployment, Log: o.Log}
-	if err := b.addController(); err != nil {
+	if err := b.addController(ctx); err != nil {
 		return nil, err
 	}
 	return b, errors.Join(mgr.Add(manager.RunnableFunc(b.sweep)), mgr.Add(manager.RunnableFunc(b.collect)))

@@ -21,7 +21,7 @@ import (
 )
 
 // addController connects the queue to everything that can put a key into it.
-func (b *Backend) addController() error {
+func (b *Backend) addController(ctx context.Context) error {
 	o := b.options
 	c, err := kube.NewController(b.mgr, kube.ControllerOptions{
 		Name: "gitopsdeployment", Workers: o.Workers, PerWorkspace: o.PerWorkspace, Metrics: o.Queues, Log: o.Log, Work: work,
@@ -36,9 +36,9 @@ func (b *Backend) addController() error {
 		return err
 	}
 	o.Notifier.Subscribe(store.TopicApplicationState, func(e store.Event) {
-		b.enqueueUID(domain.ApplicationID(e.Key))
+		b.enqueueUID(ctx, domain.ApplicationID(e.Key))
 	})
-	o.Notifier.Subscribe(store.TopicOperation, b.operationChanged)
+	o.Notifier.Subscribe(store.TopicOperation, func(e store.Event) { b.operationChanged(ctx, e) })
 	return nil
 }
 
@@ -62,9 +62,8 @@ func (b *Backend) enqueueDeployment(namespace, name string) {
 	}
 }
 
-func (b *Backend) enqueueUID(id domain.ApplicationID) {
-	//nolint:contextcheck // A read from memory, on the notifier's own goroutine.
-	if cr, ok := b.cluster.deploymentByUID(context.TODO(), id); ok {
+func (b *Backend) enqueueUID(ctx context.Context, id domain.ApplicationID) {
+	if cr, ok := b.cluster.deploymentByUID(ctx, id); ok {
 		b.enqueueDeployment(cr.Namespace, cr.Name)
 	}
 }
@@ -100,18 +99,18 @@ func matters(before, after *v1alpha1.GitOpsDeployment) bool {
 }
 
 // operationChanged reacts to what an agent, or a hand, did to an operation row.
-func (b *Backend) operationChanged(e store.Event) {
+func (b *Backend) operationChanged(ctx context.Context, e store.Event) {
 	switch domain.OperationState(e.State) {
 	case domain.OperationWaiting:
 		// Usually this process wrote and announced it a moment ago.
 		b.recheckOperation(domain.OperationID(e.Key))
 	case domain.OperationCompleted:
 		b.armCollection()
-		if b.awaitsCompletion(domain.ApplicationID(e.Resource)) {
-			b.enqueueUID(domain.ApplicationID(e.Resource))
+		if b.awaitsCompletion(ctx, domain.ApplicationID(e.Resource)) {
+			b.enqueueUID(ctx, domain.ApplicationID(e.Resource))
 		}
 	case domain.OperationFailed, domain.OperationInProgress:
-		b.enqueueUID(domain.ApplicationID(e.Resource))
+		b.enqueueUID(ctx, domain.ApplicationID(e.Resource))
 	}
 }
 
@@ -119,9 +118,8 @@ func (b *Backend) operationChanged(e store.Event) {
 // CR: one that is being deleted can be let go, one that showed an error can show
 // that it is resolved. For all others there is nothing to do, and doing nothing is
 // what a completed operation should cost.
-func (b *Backend) awaitsCompletion(id domain.ApplicationID) bool {
-	//nolint:contextcheck // A read from memory, on the notifier's own goroutine.
-	cr, ok := b.cluster.deploymentByUID(context.TODO(), id)
+func (b *Backend) awaitsCompletion(ctx context.Context, id domain.ApplicationID) bool {
+	cr, ok := b.cluster.deploymentByUID(ctx, id)
 	if !ok {
 		return false
 	}

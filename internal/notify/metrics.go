@@ -40,9 +40,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		reconnects: counter("reconnects_total", "Times a listening connection was lost or could not be made."),
 		catchUps:   vector("catch_ups_total", "Times the change log was read, by outcome.", "outcome"),
 		resyncs:    counter("resyncs_total", "Times consumers were told to look at everything again."),
-		connected: registered(r, prometheus.Gauge(prometheus.NewGauge(prometheus.GaugeOpts{
+		connected: registered(r, prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "weir", Subsystem: "notify", Name: "connected", Help: "Notifiers that are listening now.",
-		}))),
+		})),
 	}
 }
 

@@ -87,8 +87,12 @@ type workHandler struct{ slog.Handler }
 func (h workHandler) Handle(ctx context.Context, r slog.Record) error {
 	if w, ok := ctx.Value(workKey{}).(Work); ok {
 		for _, a := range [...]struct{ key, value string }{
-			{"tenant", w.Tenant}, {"kind", w.Kind}, {"namespace", w.Namespace},
-			{"name", w.Name}, {"uid", w.UID}, {"operation", w.Operation},
+			{"tenant", w.Tenant},
+			{"kind", w.Kind},
+			{"namespace", w.Namespace},
+			{"name", w.Name},
+			{"uid", w.UID},
+			{"operation", w.Operation},
 		} {
 			if a.value != "" {
 				r.AddAttrs(slog.String(a.key, a.value))
@@ -119,6 +123,7 @@ func (h quietHandler) Handle(ctx context.Context, r slog.Record) error {
 func (h quietHandler) WithAttrs(a []slog.Attr) slog.Handler {
 	return quietHandler{h.Handler.WithAttrs(a)}
 }
+
 func (h quietHandler) WithGroup(n string) slog.Handler { return quietHandler{h.Handler.WithGroup(n)} }
 
 func quieter(l slog.Level) slog.Level {

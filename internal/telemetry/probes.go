@@ -32,8 +32,8 @@ type Probes struct {
 }
 
 // ListenProbes opens the port. Serving starts with Run.
-func ListenProbes(address string, gather prometheus.Gatherer, checks []Check) (*Probes, error) {
-	l, err := net.Listen("tcp", address)
+func ListenProbes(ctx context.Context, address string, gather prometheus.Gatherer, checks []Check) (*Probes, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("--probe-address %s: %w", address, err)
 	}

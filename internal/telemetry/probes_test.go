@@ -94,7 +94,7 @@ func TestProbesServeUntilTheContextEnds(t *testing.T) {
 	if err := NewHops(registry).Time(HopIntake, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	p, err := ListenProbes("127.0.0.1:0", registry, []Check{answers("database", errors.New("away"))})
+	p, err := ListenProbes(t.Context(), "127.0.0.1:0", registry, []Check{answers("database", errors.New("away"))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,12 +146,12 @@ func get(t *testing.T, c *http.Client, url string) (int, string) {
 
 func TestAPortThatIsTakenNamesTheFlag(t *testing.T) {
 	t.Parallel()
-	first, err := ListenProbes("127.0.0.1:0", prometheus.NewPedanticRegistry(), nil)
+	first, err := ListenProbes(t.Context(), "127.0.0.1:0", prometheus.NewPedanticRegistry(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = first.listener.Close() }()
-	_, err = ListenProbes(first.Address(), prometheus.NewPedanticRegistry(), nil)
+	_, err = ListenProbes(t.Context(), first.Address(), prometheus.NewPedanticRegistry(), nil)
 	if err == nil || !strings.Contains(err.Error(), "--probe-address "+first.Address()) {
 		t.Errorf("got %v; want an error that names the flag", err)
 	}

@@ -55,7 +55,7 @@ func OpenCluster(ctx context.Context, f Folder, kubeconfig, localkube string, sa
 func (c *Cluster) open(ctx context.Context, f Folder, say *Progress) (err error) {
 	source := c.State.Given
 	if source == "" {
-		say.Say("Starting Kubernetes: %s, data in %s", c.State.Localkube, f.cluster())
+		say.Say("Starting Kubernetes: %s, data in %s", Short(c.State.Localkube), Short(f.cluster()))
 		if c.own, err = startLocalkube(ctx, f, c.State.Localkube, say); err != nil {
 			return err
 		}

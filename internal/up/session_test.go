@@ -217,7 +217,7 @@ users:
 }
 
 func TestRolesAreSortedFromReadyz(t *testing.T) {
-	probes, err := telemetry.ListenProbes("127.0.0.1:0", nil, []telemetry.Check{
+	probes, err := telemetry.ListenProbes(t.Context(), "127.0.0.1:0", nil, []telemetry.Check{
 		{Name: "backend: database", Check: func(context.Context) error { return errors.New("gone") }},
 		{Name: "agent: database", Check: func(context.Context) error { return nil }},
 		{Name: "backend: caches", Check: func(context.Context) error { return nil }},

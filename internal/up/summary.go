@@ -21,11 +21,10 @@ type Words struct {
 
 // NewWords looks around.
 func NewWords(s State) Words {
-	short := shortener()
-	w := Words{Weir: "weir", Kubectl: "kubectl", Short: short}
+	w := Words{Weir: "weir", Kubectl: "kubectl", Short: Short}
 	if self, err := os.Executable(); err == nil {
 		if found, err := exec.LookPath("weir"); err != nil || !sameFile(found, self) {
-			w.Weir = short(self)
+			w.Weir = Short(self)
 		}
 	}
 	if _, err := exec.LookPath(w.Kubectl); err != nil {
@@ -34,25 +33,23 @@ func NewWords(s State) Words {
 			program, _ = FindLocalkube("")
 		}
 		if program != "" {
-			w.Kubectl = short(program) + " kubectl"
+			w.Kubectl = Short(program) + " kubectl"
 		}
 	}
 	return w
 }
 
-// shortener gives paths relative to the present folder where they are inside it.
-func shortener() func(string) string {
+// Short gives a path relative to the present folder where it is inside it.
+func Short(path string) string {
 	here, err := os.Getwd()
 	if err != nil {
-		return func(path string) string { return path }
+		return path
 	}
-	return func(path string) string {
-		rel, err := filepath.Rel(here, path)
-		if err != nil || !filepath.IsLocal(rel) {
-			return path
-		}
-		return rel
+	rel, err := filepath.Rel(here, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return path
 	}
+	return rel
 }
 
 func sameFile(a, b string) bool {

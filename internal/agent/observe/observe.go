@@ -10,11 +10,10 @@ package observe
 
 import (
 	"context"
+	"encoding/json"
 	"hash/maphash"
 	"log/slog"
 	"sync"
-
-	"encoding/json"
 
 	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"

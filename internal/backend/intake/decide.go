@@ -69,13 +69,13 @@ func decideDeployment(f deploymentFacts) deploymentDecision {
 func decideDeletion(f deploymentFacts, own *store.Chain, change store.Change) deploymentDecision {
 	if own != nil {
 		remove(&change, *own, f.newID)
-		return deploymentDecision{change: orNil(change), verdict: waitForResources}
+		return deploymentDecision{change: orNil(change), verdict: waitForResources()}
 	}
 	switch {
 	case f.removal != nil && f.removal.State == domain.OperationCompleted:
 		return deploymentDecision{change: orNil(change), release: true}
 	case f.removal != nil:
-		return deploymentDecision{change: orNil(change), verdict: waitForResources}
+		return deploymentDecision{change: orNil(change), verdict: waitForResources()}
 	case !f.placement.Settled:
 		// The tenant never had an application, so nothing of this CR was deployed.
 		return deploymentDecision{change: orNil(change), release: true}
@@ -86,11 +86,13 @@ func decideDeletion(f deploymentFacts, own *store.Chain, change store.Change) de
 			ID: f.newID(), Tenant: f.tenant, Instance: f.placement.Instance,
 			ResourceType: domain.ResourceApplication, ResourceID: string(f.cr.UID),
 		})
-		return deploymentDecision{change: &change, verdict: waitForResources}
+		return deploymentDecision{change: &change, verdict: waitForResources()}
 	}
 }
 
-var waitForResources = &domain.Waiting{For: "the engine to remove what it deployed"}
+func waitForResources() error {
+	return &domain.Waiting{For: "the engine to remove what it deployed"}
+}
 
 func decideLive(f deploymentFacts, own *store.Chain, change store.Change) deploymentDecision {
 	spec, err := desiredApplication(f.cr, f.policy)

@@ -88,7 +88,7 @@ func TestDeletionWithFinalizerWaitsForTheEngine(t *testing.T) {
 	for _, state := range []domain.OperationState{domain.OperationWaiting, domain.OperationInProgress} {
 		w.mustStep(t, "a")
 		expect(t, "applications", nil, w.uids("a"))
-		expect(t, "shown", shown{UID: "uid-a", Verdict: waitForResources}, w.status.last(t))
+		expect(t, "shown", shown{UID: "uid-a", Verdict: waitForResources()}, w.status.last(t))
 		expect(t, "released", 0, w.cluster.count("Release"))
 		expect(t, "operations", 2, len(w.store.operations["uid-a"]))
 		w.store.end("uid-a", state)

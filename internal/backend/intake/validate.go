@@ -106,14 +106,18 @@ func destinationNamespace(cr *v1alpha1.GitOpsDeployment) (string, error) {
 	d := cr.Spec.Destination
 	if d.Environment != "" {
 		if d.Namespace == "" {
-			return "", &domain.Refusal{Field: "spec.destination.namespace", Problem: "is empty although spec.destination.environment is set",
-				Remedy: "name the namespace on that environment's cluster"}
+			return "", &domain.Refusal{
+				Field: "spec.destination.namespace", Problem: "is empty although spec.destination.environment is set",
+				Remedy: "name the namespace on that environment's cluster",
+			}
 		}
 		return d.Namespace, nil
 	}
 	if d.Namespace != "" && d.Namespace != cr.Namespace {
-		return "", &domain.Refusal{Field: "spec.destination.namespace", Problem: "is not the namespace of this GitOpsDeployment although spec.destination.environment is empty",
-			Remedy: "leave it empty, or name a GitOpsDeploymentManagedEnvironment in spec.destination.environment"}
+		return "", &domain.Refusal{
+			Field: "spec.destination.namespace", Problem: "is not the namespace of this GitOpsDeployment although spec.destination.environment is empty",
+			Remedy: "leave it empty, or name a GitOpsDeploymentManagedEnvironment in spec.destination.environment",
+		}
 	}
 	return cr.Namespace, nil
 }

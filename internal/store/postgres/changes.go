@@ -24,8 +24,12 @@ FROM (
 	FROM change_log_horizon) AS place
 LEFT JOIN change_log c ON c.xid >= $1::bigint::text::xid8
 ORDER BY c.seq LIMIT $2`,
-		Now:  `SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,
-		Trim: `DELETE FROM change_log WHERE at < $1 RETURNING xid::text::bigint + 1`,
+		Now: `SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,
+		// Not what a transaction that still runs may be older than: the horizon
+		// would then be beyond the cursor that Now gives.
+		Trim: `
+DELETE FROM change_log WHERE at < $1 AND xid < pg_snapshot_xmin(pg_current_snapshot())
+RETURNING xid::text::bigint + 1`,
 	}
 }
 
