@@ -174,9 +174,23 @@ func (a *Agent) step(ctx context.Context, key fairq.Key) error {
 			return a.observe.Step(ctx, domain.ApplicationID(key.Application))
 		})
 	}
-	return a.options.Hops.Time(telemetry.HopOperate, func() error {
+	err := a.options.Hops.Time(telemetry.HopOperate, func() error {
 		return a.operate.Step(ctx, domain.ResourceType(key.Runner), key.Application)
 	})
+	if err == nil && key.Runner == string(domain.ResourceApplication) {
+		a.observeAgain(key)
+	}
+	return err
+}
+
+// observeAgain has the engine's present status stored, although it was before:
+// the row may have been made anew, from a database that had lost it.
+func (a *Agent) observeAgain(key fairq.Key) {
+	if q := a.queue.Load(); q != nil {
+		a.observe.Forget(domain.ApplicationID(key.Application))
+		key.Runner = runnerObserve
+		(*q).Add(key)
+	}
 }
 
 func work(key fairq.Key) telemetry.Work {

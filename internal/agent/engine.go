@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -59,24 +60,22 @@ func (e *engineNamespace) DeleteOperation(ctx context.Context, op *operationv1al
 
 func (e *engineNamespace) Application(ctx context.Context, name string) (*argov1alpha1.Application, error) {
 	app, err := e.get(ctx, e.cached, name)
-	if err != nil {
-		return nil, err
+	known := e.lastWrite(name)
+	if err != nil || known <= version(app) {
+		return app, err
 	}
-	if !e.behind(name, version(app)) {
-		return app, nil
-	}
-	if app, err = e.get(ctx, e.live, name); err == nil {
-		e.remember(name, version(app))
+	if app, err = e.get(ctx, e.live, name); err == nil && app == nil {
+		e.gone(name, known)
 	}
 	return app, err
 }
 
-// behind says whether a version read from the cache is older than our last
-// write.
-func (e *engineNamespace) behind(name string, read uint64) bool {
+// lastWrite gives the version of our last write that the cache may not have
+// seen; 0 where there is none.
+func (e *engineNamespace) lastWrite(name string) uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.written[name] > read
+	return e.written[name]
 }
 
 // seen is told of every version that reaches the cache, so that nothing is
@@ -101,9 +100,7 @@ func (e *engineNamespace) get(ctx context.Context, r client.Reader, name string)
 func (e *engineNamespace) CreateApplication(ctx context.Context, app *argov1alpha1.Application) error {
 	err := e.cached.Create(ctx, app)
 	if apierrors.IsAlreadyExists(err) {
-		// The cache has not seen it yet; the next look goes to the API server.
-		e.remember(app.Name, ^uint64(0))
-		return fmt.Errorf("%s exists: %w", app.Name, domain.ErrConflict)
+		return e.existsUnseen(ctx, app.Name)
 	}
 	if err == nil {
 		e.remember(app.Name, version(app))
@@ -111,23 +108,58 @@ func (e *engineNamespace) CreateApplication(ctx context.Context, app *argov1alph
 	return err
 }
 
-func (e *engineNamespace) ReplaceSpec(ctx context.Context, have *argov1alpha1.Application, spec argov1alpha1.ApplicationSpec) error {
-	patch, err := json.Marshal([]jsonPatch{
+// existsUnseen makes the next look see an Application that the cache does not
+// show: it is not there yet, or has lost the labels that it is watched by.
+func (e *engineNamespace) existsUnseen(ctx context.Context, name string) error {
+	there, err := e.get(ctx, e.live, name)
+	if err != nil {
+		return err
+	}
+	e.remember(name, version(there))
+	return fmt.Errorf("%s exists: %w", name, domain.ErrConflict)
+}
+
+func (e *engineNamespace) UpdateApplication(ctx context.Context, have, want *argov1alpha1.Application) error {
+	changes := []jsonPatch{
 		{Op: "test", Path: "/metadata/uid", Value: have.UID},
-		{Op: "replace", Path: "/spec", Value: spec},
-	})
+		{Op: "replace", Path: "/spec", Value: want.Spec},
+	}
+	labels := map[string]string{}
+	maps.Copy(labels, have.Labels)
+	maps.Copy(labels, want.Labels)
+	if !maps.Equal(labels, have.Labels) {
+		changes = append(changes, jsonPatch{Op: "add", Path: "/metadata/labels", Value: labels})
+	}
+	patch, err := json.Marshal(changes)
 	if err != nil {
 		return err
 	}
 	patched := have.DeepCopy()
 	if err := e.cached.Patch(ctx, patched, client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return fmt.Errorf("%s is not what it was: %w", have.Name, domain.ErrConflict)
-		}
-		return err
+		return e.whyNotPatched(ctx, have, err)
 	}
 	e.remember(have.Name, version(patched))
 	return nil
+}
+
+// whyNotPatched tells a patch that met another object under the name from one
+// that the API server will never take: both are refused as invalid.
+func (e *engineNamespace) whyNotPatched(ctx context.Context, have *argov1alpha1.Application, refusal error) error {
+	if apierrors.IsNotFound(refusal) || apierrors.IsConflict(refusal) {
+		return fmt.Errorf("%s is not what it was: %w", have.Name, domain.ErrConflict)
+	}
+	if !apierrors.IsInvalid(refusal) {
+		return refusal
+	}
+	now, err := e.get(ctx, e.live, have.Name)
+	if err != nil {
+		return err
+	}
+	if now == nil || now.UID != have.UID {
+		e.remember(have.Name, version(now))
+		return fmt.Errorf("%s is another by now: %w", have.Name, domain.ErrConflict)
+	}
+	return refusal
 }
 
 type jsonPatch struct {
@@ -137,7 +169,6 @@ type jsonPatch struct {
 }
 
 func (e *engineNamespace) DeleteApplication(ctx context.Context, name string) (bool, error) {
-	e.remember(name, 0)
 	seen, err := e.get(ctx, e.cached, name)
 	if err != nil {
 		return false, err
@@ -157,21 +188,33 @@ func (e *engineNamespace) DeleteApplication(ctx context.Context, name string) (b
 		seen, err = e.get(ctx, e.live, name)
 		return seen == nil, err
 	}
+	// Until the cache has seen the end of it, what it shows is not to be trusted.
+	e.remember(name, untilGone)
 	return len(seen.Finalizers) == 0, nil
 }
 
-// remember notes a write of ours; 0 forgets.
+// untilGone is remembered of an Application that we have deleted.
+const untilGone = ^uint64(0)
+
+// remember notes a write of ours. A smaller version than the one known comes
+// from a look that was overtaken.
 func (e *engineNamespace) remember(name string, v uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if v == 0 {
-		delete(e.written, name)
-		return
-	}
 	if e.written == nil {
 		e.written = make(map[string]uint64)
 	}
-	e.written[name] = v
+	e.written[name] = max(e.written[name], v)
+}
+
+// gone is told of every Application whose end was seen, and what was known then:
+// a write since is of another Application, and stays known.
+func (e *engineNamespace) gone(name string, known uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.written[name] == known {
+		delete(e.written, name)
+	}
 }
 
 // version gives an object's resourceVersion as the number that it is; 0 for

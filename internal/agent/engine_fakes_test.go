@@ -110,6 +110,11 @@ func (c *laggingCache) Patch(_ context.Context, o client.Object, p client.Patch,
 			if string(op.Value) != strconv.Quote(string(have.UID)) {
 				return apierrors.NewGenericServerResponse(422, "patch", applications, have.Name, "test failed", 0, true)
 			}
+		case "add /metadata/labels":
+			after.Labels = nil
+			if err := json.Unmarshal(op.Value, &after.Labels); err != nil {
+				return err
+			}
 		case "replace /spec":
 			after.Spec = argov1alpha1.ApplicationSpec{}
 			if err := json.Unmarshal(op.Value, &after.Spec); err != nil {
@@ -157,6 +162,11 @@ func newWorld() *world {
 
 // catchUp has the cache see what the server has, and tells so as the watch does.
 func (w *world) catchUp() {
+	for name := range w.cache.seen {
+		if w.server.apps[name] == nil {
+			w.gone(name, w.lastWrite(name))
+		}
+	}
 	clear(w.cache.seen)
 	for name, app := range w.server.apps {
 		w.cache.seen[name] = app.DeepCopy()
@@ -217,7 +227,7 @@ func (w *world) replace(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.ReplaceSpec(t.Context(), have, spec(path)); err != nil {
+	if err := w.UpdateApplication(t.Context(), have, app(path)); err != nil {
 		t.Fatal(err)
 	}
 }

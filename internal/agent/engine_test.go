@@ -100,13 +100,13 @@ func TestAFailedWriteIsNotRemembered(t *testing.T) {
 	w.create(t, app("first"))
 	w.catchUp()
 	w.server.NextErr = away
-	if err := w.ReplaceSpec(t.Context(), w.cache.seen[appName], spec("second")); !errors.Is(err, away) {
+	if err := w.UpdateApplication(t.Context(), w.cache.seen[appName], app("second")); !errors.Is(err, away) {
 		t.Errorf("got %v; want %v", err, away)
 	}
 	w.expectRead(t, "not replaced", "first", 0)
 }
 
-func TestReplaceSpecLeavesAllElseAlone(t *testing.T) {
+func TestUpdateLeavesAllElseAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.create(t, app("first", argov1alpha1.ResourcesFinalizer))
@@ -118,7 +118,7 @@ func TestReplaceSpecLeavesAllElseAlone(t *testing.T) {
 	want := w.server.apps[appName].DeepCopy()
 	want.Spec = spec("second")
 	// The copy that the step has does not know what was written by hand.
-	if err := w.ReplaceSpec(t.Context(), w.cache.seen[appName], spec("second")); err != nil {
+	if err := w.UpdateApplication(t.Context(), w.cache.seen[appName], app("second")); err != nil {
 		t.Fatal(err)
 	}
 	want.ResourceVersion = w.server.apps[appName].ResourceVersion
@@ -127,24 +127,24 @@ func TestReplaceSpecLeavesAllElseAlone(t *testing.T) {
 	}
 }
 
-func TestReplaceSpecOfWhatIsGone(t *testing.T) {
+func TestUpdateOfWhatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.create(t, app("first"))
 	w.catchUp()
 	delete(w.server.apps, appName)
-	if err := w.ReplaceSpec(t.Context(), w.cache.seen[appName], spec("second")); !errors.Is(err, domain.ErrConflict) {
+	if err := w.UpdateApplication(t.Context(), w.cache.seen[appName], app("second")); !errors.Is(err, domain.ErrConflict) {
 		t.Errorf("got %v; want a conflict", err)
 	}
 }
 
-func TestReplaceSpecNeverTouchesAnotherUID(t *testing.T) {
+func TestUpdateNeverTouchesAnotherUID(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.create(t, app("first"))
 	w.catchUp()
 	w.byHand(func(a *argov1alpha1.Application) { a.UID = "uid-of-another" })
-	if w.ReplaceSpec(t.Context(), w.cache.seen[appName], spec("second")) == nil {
+	if w.UpdateApplication(t.Context(), w.cache.seen[appName], app("second")) == nil {
 		t.Error("another object under the name was replaced")
 	}
 	if got := w.server.apps[appName].Spec.Source.Path; got != "first" {

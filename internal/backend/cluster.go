@@ -44,7 +44,12 @@ func getDeployment(ctx context.Context, r client.Reader, namespace, name string)
 }
 
 func (c *cluster) Namespace(ctx context.Context, name string) (kube.Namespace, error) {
-	return kube.ReadNamespace(ctx, name, c.cached, c.live)
+	ns, err := kube.ReadNamespace(ctx, name, c.cached, c.live)
+	if err == nil && ns.Terminating {
+		// It may be gone and back under the same name by now, and the cache late.
+		return kube.ReadNamespace(ctx, name, c.live)
+	}
+	return ns, err
 }
 
 func (c *cluster) Release(ctx context.Context, cr *v1alpha1.GitOpsDeployment) error {

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -33,6 +35,9 @@ func (b *Backend) addController(ctx context.Context) error {
 		return err
 	}
 	if err := c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeployment{}, deploymentEvents())); err != nil {
+		return err
+	}
+	if err := c.Watch(source.TypedKind(b.mgr.GetCache(), kube.NamespaceMetadata(), b.namespaceEvents())); err != nil {
 		return err
 	}
 	o.Notifier.Subscribe(store.TopicApplicationState, func(e store.Event) {
@@ -86,6 +91,19 @@ func deploymentEvents() handler.TypedEventHandler[*v1alpha1.GitOpsDeployment, fa
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.GitOpsDeployment], q workqueue.TypedRateLimitingInterface[fairq.Key]) {
 			add(e.Object, q)
+		},
+	}
+}
+
+// namespaceEvents has the deployments of a new namespace looked at: one may have
+// been taken in while the cache still showed an earlier namespace of that name.
+func (b *Backend) namespaceEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, fairq.Key] {
+	return handler.TypedFuncs[*metav1.PartialObjectMetadata, fairq.Key]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q kube.Queue) {
+			if e.IsInInitialList {
+				return
+			}
+			b.enqueueAll(ctx, client.InNamespace(e.Object.Name))
 		},
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
 	"github.com/weir-gitops/weir/internal/fairq"
@@ -72,10 +74,10 @@ func (b *Backend) sweepOnce(ctx context.Context) error {
 	return errors.Join(err, b.outbox.Scan(ctx))
 }
 
-// enqueueAll has every deployment looked at again.
-func (b *Backend) enqueueAll(ctx context.Context) {
+// enqueueAll has every deployment looked at again, or every one of a namespace.
+func (b *Backend) enqueueAll(ctx context.Context, which ...client.ListOption) {
 	var all v1alpha1.GitOpsDeploymentList
-	if err := b.cluster.cached.List(ctx, &all); err != nil {
+	if err := b.cluster.cached.List(ctx, &all, which...); err != nil {
 		b.options.Log.WarnContext(ctx, "cannot list GitOpsDeployments", "error", err)
 		return
 	}

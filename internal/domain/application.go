@@ -4,6 +4,7 @@ package domain
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -46,6 +47,9 @@ func DecodeApplicationSpec(text string) (ApplicationSpec, error) {
 	var s ApplicationSpec
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return s, fmt.Errorf("application.spec is not the JSON that Weir writes: %w", err)
+	}
+	if s.RepoURL == "" || s.Path == "" {
+		return s, errors.New("application.spec is not the JSON that Weir writes: it names no repository or no path")
 	}
 	return s, nil
 }

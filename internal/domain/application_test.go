@@ -20,8 +20,8 @@ import (
 func drawSpec(t *rapid.T) domain.ApplicationSpec {
 	text := rapid.String()
 	return domain.ApplicationSpec{
-		RepoURL:        text.Draw(t, "repoURL"),
-		Path:           text.Draw(t, "path"),
+		RepoURL:        "https://" + text.Draw(t, "repoURL"),
+		Path:           "./" + text.Draw(t, "path"),
 		TargetRevision: text.Draw(t, "targetRevision"),
 		Namespace:      text.Draw(t, "namespace"),
 		Environment:    text.Draw(t, "environment"),

@@ -60,7 +60,10 @@ func EngineApplicationName(id ApplicationID) string {
 // false for a name that Weir did not give.
 func ApplicationOfEngineName(name string) (ApplicationID, bool) {
 	id, ours := strings.CutPrefix(name, engineApplicationPrefix)
-	if !ours || uuid.Validate(id) != nil {
+	// Only in the spelling that Kubernetes gives UIDs: another one would be
+	// another name for the same row.
+	parsed, err := uuid.Parse(id)
+	if !ours || err != nil || parsed.String() != id {
 		return "", false
 	}
 	return ApplicationID(id), true

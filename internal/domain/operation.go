@@ -27,6 +27,11 @@ const (
 	OperationFailed     OperationState = "Failed"
 )
 
+// OperationRemoved is the message of a completed operation that found its row
+// gone and has seen the end of the engine's object. It tells the end of a removal
+// from that of an earlier operation on the same resource.
+const OperationRemoved = "removed"
+
 // Final reports whether the agent is done with an operation in this state.
 func (s OperationState) Final() bool {
 	return s == OperationCompleted || s == OperationFailed

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
 	"github.com/weir-gitops/weir/internal/agent/operate"
 	"github.com/weir-gitops/weir/internal/domain"
@@ -71,7 +69,7 @@ func (r *Rows) Sweep(ctx context.Context) (int, error) {
 }
 
 func follows(app *argov1alpha1.Application, row store.Application, i store.Instance) bool {
-	return app != nil && equality.Semantic.DeepEqual(app.Spec, operate.RenderApplication(row, i).Spec)
+	return app != nil && operate.Follows(app, operate.RenderApplication(row, i))
 }
 
 func (r *Rows) announce(ctx context.Context, row store.Application) error {

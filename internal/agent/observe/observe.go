@@ -70,6 +70,9 @@ func (s *Steps) Recall(ctx context.Context, instance domain.InstanceID) error {
 	}
 }
 
+// Forget makes the next step store the status whether it is new or not.
+func (s *Steps) Forget(id domain.ApplicationID) { s.known.Delete(id) }
+
 // Step stores the present status of one Application.
 func (s *Steps) Step(ctx context.Context, id domain.ApplicationID) error {
 	app, err := s.Engine.Application(ctx, domain.EngineApplicationName(id))

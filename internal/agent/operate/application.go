@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
 	"github.com/weir-gitops/weir/internal/store"
 )
@@ -20,6 +21,8 @@ const (
 	// awaiting means that the engine has to do its part first; the watch says
 	// when it has.
 	awaiting
+	// removed means equal in that there is neither row nor object.
+	removed
 )
 
 // application makes the engine's Application equal to the row.
@@ -42,10 +45,10 @@ func (s *Steps) application(ctx context.Context, id domain.ApplicationID, row *s
 		// Somebody deleted it, and the engine is not done with that. It cannot be
 		// called back; once it is gone, it is created again.
 		return awaiting, nil
-	case equality.Semantic.DeepEqual(have.Spec, want.Spec):
+	case Follows(have, want):
 		return equal, nil
 	}
-	if err := s.Engine.ReplaceSpec(ctx, have, want.Spec); err != nil {
+	if err := s.Engine.UpdateApplication(ctx, have, want); err != nil {
 		return equal, fmt.Errorf("update Application: %w", err)
 	}
 	return equal, nil
@@ -61,5 +64,16 @@ func (s *Steps) removeApplication(ctx context.Context, name string) (progress, e
 	if !gone {
 		return awaiting, nil
 	}
-	return equal, nil
+	return removed, nil
+}
+
+// Follows says whether an Application is as it should be, as far as that is ours
+// to say: spec and labels. Without its labels nobody would watch it.
+func Follows(have, want *argov1alpha1.Application) bool {
+	for label, value := range want.Labels {
+		if have.Labels[label] != value {
+			return false
+		}
+	}
+	return equality.Semantic.DeepEqual(have.Spec, want.Spec)
 }

@@ -90,12 +90,12 @@ func (e *fakeEngine) CreateApplication(_ context.Context, app *argov1alpha1.Appl
 	return nil
 }
 
-func (e *fakeEngine) ReplaceSpec(_ context.Context, have *argov1alpha1.Application, spec argov1alpha1.ApplicationSpec) error {
-	e.log = append(e.log, "replace "+have.Spec.Source.Path+" by "+spec.Source.Path)
-	if err := e.called("ReplaceSpec"); err != nil {
+func (e *fakeEngine) UpdateApplication(_ context.Context, have, want *argov1alpha1.Application) error {
+	e.log = append(e.log, "replace "+have.Spec.Source.Path+" by "+want.Spec.Source.Path)
+	if err := e.called("UpdateApplication"); err != nil {
 		return err
 	}
-	e.applications[have.Name].Spec = spec
+	e.applications[have.Name].Spec, e.applications[have.Name].Labels = want.Spec, want.Labels
 	return nil
 }
 

@@ -28,8 +28,9 @@ type Engine interface {
 	Application(ctx context.Context, name string) (*argov1alpha1.Application, error)
 	// CreateApplication gives domain.ErrConflict where the name is taken.
 	CreateApplication(ctx context.Context, app *argov1alpha1.Application) error
-	// ReplaceSpec replaces the spec and leaves all else as it is.
-	ReplaceSpec(ctx context.Context, have *argov1alpha1.Application, spec argov1alpha1.ApplicationSpec) error
+	// UpdateApplication replaces the spec, puts our labels on, and leaves all else
+	// as it is. It gives domain.ErrConflict where the Application is another by now.
+	UpdateApplication(ctx context.Context, have, want *argov1alpha1.Application) error
 	// DeleteApplication says whether the Application is gone, or still waits for
 	// its finalizers.
 	DeleteApplication(ctx context.Context, name string) (gone bool, err error)
@@ -140,7 +141,11 @@ func (s *Steps) attempt(ctx context.Context, a announcement, task store.Task) er
 	case how == awaiting:
 		return s.record(ctx, task.Operation, domain.OperationInProgress, "")
 	}
-	if err := s.record(ctx, task.Operation, domain.OperationCompleted, ""); err != nil {
+	message := ""
+	if how == removed {
+		message = domain.OperationRemoved
+	}
+	if err := s.record(ctx, task.Operation, domain.OperationCompleted, message); err != nil {
 		return err
 	}
 	return s.end(ctx, a)

@@ -45,7 +45,11 @@ func TestStepMakesTheEngineEqualToTheRow(t *testing.T) {
 			w.mustStep(t)
 			expect(t, "path", c.path, w.path())
 			expect(t, "done", append(c.done, "remove Operation 1"), w.engine.log)
-			expect(t, "recorded", []string{"Completed: "}, w.store.log)
+			recorded := "Completed: "
+			if c.path == "" {
+				recorded += domain.OperationRemoved
+			}
+			expect(t, "recorded", []string{recorded}, w.store.log)
 			if app := w.engine.applications[appName]; app != nil {
 				expect(t, "spec", RenderApplication(w.store.applications[appID], instance).Spec, app.Spec)
 			}
@@ -188,7 +192,7 @@ func TestAConflictInTheEngineLooksAgain(t *testing.T) {
 	t.Parallel()
 	for method, options := range map[string][]worldOption{
 		"CreateApplication": {wanting("deploy")},
-		"ReplaceSpec":       {wanting("deploy"), running("old")},
+		"UpdateApplication": {wanting("deploy"), running("old")},
 	} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
@@ -249,7 +253,7 @@ func TestATransientErrorIsRecordedAndTriedAgain(t *testing.T) {
 	for method, options := range map[string][]worldOption{
 		"Application":       {wanting("deploy")},
 		"CreateApplication": {wanting("deploy")},
-		"ReplaceSpec":       {wanting("deploy"), running("old")},
+		"UpdateApplication": {wanting("deploy"), running("old")},
 		"DeleteApplication": {running("deploy", withoutFinalizers)},
 	} {
 		t.Run(method, func(t *testing.T) {
@@ -271,7 +275,9 @@ func TestATransientErrorIsRecordedAndTriedAgain(t *testing.T) {
 
 			w.mustStep(t)
 			expect(t, "state", domain.OperationCompleted, w.store.operations["1"].State)
-			expect(t, "message", "", w.store.operations["1"].Message)
+			if m := w.store.operations["1"].Message; m != "" && m != domain.OperationRemoved {
+				t.Errorf("message %q of an operation that succeeded", m)
+			}
 		})
 	}
 }
@@ -390,4 +396,13 @@ func TestANoticeOfAFinishedOperationCounts(t *testing.T) {
 	w.mustStep(t)
 	expect(t, "state", domain.OperationCompleted, w.store.operations["1"].State)
 	expect(t, "recorded, twice", []string{"Completed: ", "Completed: "}, w.store.log)
+}
+
+func TestLabelsAreRestored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, wanting("deploy"), running("deploy", func(a *argov1alpha1.Application) { a.Labels = nil }), announced("1"))
+	w.mustStep(t)
+	if w.engine.applications[appName].Labels[argov1alpha1.TenantLabel] == "" {
+		t.Error("an Application without labels counts as equal")
+	}
 }

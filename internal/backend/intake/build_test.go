@@ -185,5 +185,13 @@ func terminating() factsOption {
 }
 
 func withRemoval(s domain.OperationState) factsOption {
-	return func(f *deploymentFacts) { f.removal = operation("earlier", domain.ApplicationID(f.cr.UID), s) }
+	return func(f *deploymentFacts) {
+		f.removal = operation("earlier", domain.ApplicationID(f.cr.UID), s)
+		switch s {
+		case domain.OperationCompleted:
+			f.removal.Message = domain.OperationRemoved
+		case domain.OperationFailed:
+			f.removal.Message = "not allowed"
+		}
+	}
 }

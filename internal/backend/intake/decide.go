@@ -3,6 +3,8 @@
 package intake
 
 import (
+	"slices"
+
 	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
 	"github.com/weir-gitops/weir/internal/store"
@@ -69,19 +71,23 @@ func decideDeployment(f deploymentFacts) deploymentDecision {
 func decideDeletion(f deploymentFacts, own *store.Chain, change store.Change) deploymentDecision {
 	if own != nil {
 		remove(&change, *own, f.newID)
-		return deploymentDecision{change: orNil(change), verdict: waitForResources()}
 	}
+	last := f.removal
 	switch {
-	case f.removal != nil && f.removal.State == domain.OperationCompleted:
+	case removes(change, domain.ApplicationID(f.cr.UID)):
+		return deploymentDecision{change: &change, verdict: waitForResources()}
+	case last != nil && last.State == domain.OperationCompleted && last.Message == domain.OperationRemoved:
 		return deploymentDecision{change: orNil(change), release: true}
-	case f.removal != nil:
+	case last != nil && last.State == domain.OperationFailed:
+		return deploymentDecision{change: orNil(change), verdict: &domain.Waiting{For: "the engine, which could not remove what it deployed: " + last.Message}}
+	case last != nil && !last.State.Final():
 		return deploymentDecision{change: orNil(change), verdict: waitForResources()}
 	case !f.placement.Settled:
 		// The tenant never had an application, so nothing of this CR was deployed.
 		return deploymentDecision{change: orNil(change), release: true}
 	default:
-		// The rows went before anybody saw an operation end: in an older
-		// database, or by another hand. One more operation makes sure.
+		// The rows went without an operation that saw the end of it: by another
+		// hand, or in an older database. One more operation makes sure.
 		change.Announce = append(change.Announce, store.NewOperation{
 			ID: f.newID(), Tenant: f.tenant, Instance: f.placement.Instance,
 			ResourceType: domain.ResourceApplication, ResourceID: string(f.cr.UID),
@@ -116,10 +122,7 @@ func decideLive(f deploymentFacts, own *store.Chain, change store.Change) deploy
 		Spec: spec, Instance: f.placement.Instance, Environment: domain.LocalEnvironment(f.tenant),
 		Generation: f.cr.Generation,
 	}
-	after := store.Chain{
-		Link:        store.Link{Application: row.ID, Tenant: f.tenant, Namespace: f.cr.Namespace, Name: f.cr.Name},
-		Application: row,
-	}
+	after := store.Chain{Link: store.Link{Application: row.ID, Tenant: f.tenant, Namespace: f.cr.Namespace, Name: f.cr.Name}}
 	if own == nil {
 		change.Insert = &store.NewApplication{Application: row, Link: after.Link}
 	} else {
@@ -127,6 +130,7 @@ func decideLive(f deploymentFacts, own *store.Chain, change store.Change) deploy
 		after.State = own.State
 		change.Update = &row
 	}
+	after.Application = row
 	if !f.placement.Settled {
 		change.Tenant = &store.Tenant{ID: f.tenant, Namespace: f.cr.Namespace, Instance: row.Instance}
 	}
@@ -143,6 +147,10 @@ func remove(c *store.Change, chain store.Chain, newID func() domain.OperationID)
 		ID: newID(), Tenant: chain.Application.Tenant, Instance: chain.Application.Instance,
 		ResourceType: domain.ResourceApplication, ResourceID: string(chain.Application.ID),
 	})
+}
+
+func removes(c store.Change, id domain.ApplicationID) bool {
+	return slices.ContainsFunc(c.Remove, func(r store.ApplicationRef) bool { return r.ID == id })
 }
 
 func orNil(c store.Change) *store.Change {

@@ -244,7 +244,7 @@ func TestDecideDeletion(t *testing.T) {
 		"with rows in a terminating namespace": {factsOf(going, withChains(own), terminating()), deploymentDecision{change: removeOwn, verdict: wait}},
 		"the operation waits":                  {factsOf(going, withRemoval(domain.OperationWaiting)), deploymentDecision{verdict: wait}},
 		"the operation is under way":           {factsOf(going, withRemoval(domain.OperationInProgress)), deploymentDecision{verdict: wait}},
-		"the operation failed":                 {factsOf(going, withRemoval(domain.OperationFailed)), deploymentDecision{verdict: wait}},
+		"the operation failed":                 {factsOf(going, withRemoval(domain.OperationFailed)), deploymentDecision{verdict: &domain.Waiting{For: "the engine, which could not remove what it deployed: not allowed"}}},
 		"the operation is completed":           {factsOf(going, withRemoval(domain.OperationCompleted)), deploymentDecision{release: true}},
 		"the tenant never had an application":  {factsOf(going, unsettled()), deploymentDecision{release: true}},
 		"the rows went without an operation": {

@@ -150,6 +150,10 @@ func (d *Deployments) place(ctx context.Context, f deploymentFacts) (store.Place
 	}
 	p, err := d.Store.Placement(ctx, f.tenant)
 	if errors.Is(err, domain.ErrNotFound) {
+		if !f.cr.DeletionTimestamp.IsZero() {
+			// Without an engine nothing was deployed, and nothing has to be removed.
+			return p, nil
+		}
 		return p, &domain.Waiting{For: "a GitOps engine: none is registered and ready"}
 	}
 	if err == nil && p.Settled {

@@ -161,6 +161,20 @@ func (s *fakeStore) latest(resource string) (store.Operation, bool) {
 func (s *fakeStore) end(resource string, state domain.OperationState) {
 	all := s.operations[resource]
 	all[len(all)-1].State = state
+	if state == domain.OperationCompleted && !s.hasRow(resource) {
+		all[len(all)-1].Message = domain.OperationRemoved
+	}
+}
+
+func (s *fakeStore) hasRow(resource string) bool {
+	for _, chains := range s.chains {
+		for _, c := range chains {
+			if string(c.Application.ID) == resource {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (s *fakeStore) Apply(_ context.Context, c store.Change) ([]store.Operation, error) {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"unicode"
 
 	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
@@ -29,6 +30,9 @@ func desiredApplication(cr *v1alpha1.GitOpsDeployment, p Policy) (domain.Applica
 	if err := checkPath(src.Path); err != nil {
 		return domain.ApplicationSpec{}, err
 	}
+	if err := checkRevision(src.TargetRevision); err != nil {
+		return domain.ApplicationSpec{}, err
+	}
 	namespace, err := destinationNamespace(cr)
 	if err != nil {
 		return domain.ApplicationSpec{}, err
@@ -49,30 +53,57 @@ func desiredApplication(cr *v1alpha1.GitOpsDeployment, p Policy) (domain.Applica
 	return spec, nil
 }
 
+// checkRepository accepts what can only be a host and a path. The schema says
+// the same; it is said again here because what follows is given to a program with
+// options of its own.
 func checkRepository(repo string, p Policy) error {
 	const field = "spec.source.repoURL"
-	if repo == "" {
-		return &domain.Refusal{Field: field, Problem: "is empty", Remedy: "set it to the https:// or ssh:// URL of a Git repository"}
+	refuse := func(problem, remedy string) error {
+		return &domain.Refusal{Field: field, Problem: problem, Remedy: remedy}
 	}
-	if strings.HasPrefix(repo, "git@") && strings.Contains(repo, ":") && !strings.Contains(repo, "://") {
+	const form = "write it as https://host/path, ssh://git@host/path or git@host:path"
+	if repo == "" {
+		return refuse("is empty", "set it to the https:// or ssh:// URL of a Git repository")
+	}
+	if strings.ContainsFunc(repo, unprintable) {
+		return refuse("contains a space or a control character", form)
+	}
+	if at, isSCP := strings.CutPrefix(repo, "git@"); isSCP && !strings.Contains(repo, "://") {
+		host, path, _ := strings.Cut(at, ":")
+		if host == "" || path == "" || strings.HasPrefix(host, "-") || strings.HasPrefix(path, "-") {
+			return refuse("is not a host and a path", form)
+		}
 		return nil
 	}
 	u, err := url.Parse(repo)
-	if err != nil || u.Host == "" {
-		return &domain.Refusal{Field: field, Problem: "is not a URL", Remedy: "write it as https://host/path or ssh://git@host/path"}
+	if err != nil || u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") {
+		return refuse("is not a URL with a host", form)
 	}
-	switch u.Scheme {
-	case "https", "ssh":
+	if _, password := u.User.Password(); password || (u.User != nil && u.Scheme != "ssh") || strings.HasPrefix(u.User.Username(), "-") {
+		return refuse("carries credentials", "put them in a GitOpsDeploymentRepositoryCredential")
+	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		return refuse("has a query or a fragment", form)
+	}
+	switch {
+	case u.Scheme == "https", u.Scheme == "ssh", u.Scheme == "http" && p.AllowPlainHTTP:
 		return nil
-	case "http":
-		if p.AllowPlainHTTP {
-			return nil
-		}
-		return &domain.Refusal{Field: field, Problem: "uses http, which anybody on the way can change", Remedy: "use https:// or ssh://"}
+	case u.Scheme == "http":
+		return refuse("uses http, which anybody on the way can change", "use https:// or ssh://")
 	default:
-		return &domain.Refusal{Field: field, Problem: "does not begin with https:// or ssh://", Remedy: "use one of the two"}
+		return refuse("does not begin with https:// or ssh://", "use one of the two")
 	}
 }
+
+// checkRevision refuses what git would take for an option or for two revisions.
+func checkRevision(revision string) error {
+	if strings.HasPrefix(revision, "-") || strings.Contains(revision, "..") || strings.ContainsFunc(revision, unprintable) {
+		return &domain.Refusal{Field: "spec.source.targetRevision", Problem: "is not the name of one revision", Remedy: "name a branch, a tag or a commit"}
+	}
+	return nil
+}
+
+func unprintable(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // checkPath accepts a path inside the repository. "." is the whole of it and
 // has to be written out: an empty path or "/" has deployed more than was meant
@@ -89,8 +120,8 @@ func checkPath(p string) error {
 		return &domain.Refusal{Field: field, Problem: "is absolute", Remedy: remedy}
 	case strings.HasPrefix(p, "-"):
 		return &domain.Refusal{Field: field, Problem: `begins with "-"`, Remedy: remedy}
-	case strings.ContainsAny(p, "\x00\n\r\\"):
-		return &domain.Refusal{Field: field, Problem: "contains a backslash or a control character", Remedy: remedy}
+	case strings.ContainsFunc(p, unicode.IsControl), strings.Contains(p, `\`), strings.TrimSpace(p) != p:
+		return &domain.Refusal{Field: field, Problem: "contains a backslash or a control character, or begins or ends with a space", Remedy: remedy}
 	}
 	for _, part := range strings.Split(p, "/") {
 		if part == ".." {

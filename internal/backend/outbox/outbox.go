@@ -105,19 +105,21 @@ const scanPage = 500
 // the repetition lightly.
 func (o *Outbox) Scan(ctx context.Context) error {
 	var after domain.OperationID
+	var failed error
 	for {
 		page, err := o.Store.Unfinished(ctx, "", after, scanPage)
 		if err != nil {
-			return fmt.Errorf("outbox scan: %w", err)
+			return errors.Join(failed, fmt.Errorf("outbox scan: %w", err))
 		}
 		for _, op := range page {
+			// One that cannot be announced holds up none of the others.
 			if err := o.create(ctx, op); err != nil {
-				return fmt.Errorf("outbox scan: announce operation %s: %w", op.ID, err)
+				failed = errors.Join(failed, fmt.Errorf("outbox scan: announce operation %s: %w", op.ID, err))
 			}
 			after = op.ID
 		}
-		if len(page) < scanPage {
-			return nil
+		if len(page) < scanPage || ctx.Err() != nil {
+			return failed
 		}
 	}
 }

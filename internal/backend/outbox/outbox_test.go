@@ -373,3 +373,12 @@ func TestScanReportsWhatFailed(t *testing.T) {
 }
 
 func number(i int) domain.OperationID { return domain.OperationID(fmt.Sprintf("op-%06d", i)) }
+
+func TestScanGoesOnAfterAnOperationThatCannotBeAnnounced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, row("1", on("engine-gone")), row("2"))
+	if w.Scan(t.Context()) == nil {
+		t.Error("the fault went unnoticed")
+	}
+	expect(t, "operations", []string{"argocd/operation-2"}, w.names(t))
+}

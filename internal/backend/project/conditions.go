@@ -5,6 +5,7 @@ package project
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +36,7 @@ func conditions(before []v1alpha1.Condition, now []problem, at time.Time) []v1al
 	for _, c := range before {
 		earlier[c.Type] = c
 	}
-	for _, p := range now {
+	for _, p := range together(now) {
 		c := earlier[p.kind]
 		c.Type = p.kind
 		merged[p.kind] = changed(c, metav1.ConditionTrue, v1alpha1.ConditionReason(p.kind), p.message, at)
@@ -47,6 +48,21 @@ func conditions(before []v1alpha1.Condition, now []problem, at time.Time) []v1al
 	slices.SortFunc(out, func(a, b v1alpha1.Condition) int { return cmp.Compare(a.Type, b.Type) })
 	if len(out) == 0 {
 		return nil
+	}
+	return out
+}
+
+// together makes one problem of those of the same kind, with their messages in
+// order.
+func together(now []problem) []problem {
+	byKind := make(map[v1alpha1.ConditionType][]string, len(now))
+	for _, p := range now {
+		byKind[p.kind] = append(byKind[p.kind], p.message)
+	}
+	out := make([]problem, 0, len(byKind))
+	for kind, messages := range byKind {
+		slices.Sort(messages)
+		out = append(out, problem{kind, strings.Join(slices.Compact(messages), "; ")})
 	}
 	return out
 }
