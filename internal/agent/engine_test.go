@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -11,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
 	operationv1alpha1 "github.com/weir-gitops/weir/api/operation/v1alpha1"
@@ -127,6 +130,40 @@ func TestUpdateLeavesAllElseAlone(t *testing.T) {
 	}
 }
 
+// An Application that lost our labels gets them back and keeps the others.
+func TestUpdatePutsOurLabelsOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.create(t, app("first"))
+	w.byHand(func(a *argov1alpha1.Application) {
+		a.Labels = map[string]string{"team": "blue", argov1alpha1.TenantLabel: "forged"}
+	})
+	w.catchUp()
+	want := app("second")
+	want.Labels = map[string]string{argov1alpha1.TenantLabel: "tenant-a", argov1alpha1.ApplicationLabel: "uid-a"}
+	if err := w.UpdateApplication(t.Context(), w.cache.seen[appName], want); err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"team": "blue", argov1alpha1.TenantLabel: "tenant-a", argov1alpha1.ApplicationLabel: "uid-a"}
+	if diff := cmp.Diff(labels, w.server.apps[appName].Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
+
+// What the API server will never take is not a conflict, which would be tried
+// for ever.
+func TestUpdateThatIsInvalidStaysInvalid(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.create(t, app("first"))
+	w.catchUp()
+	w.server.NextErr = apierrors.NewInvalid(argov1alpha1.GroupVersion.WithKind("Application").GroupKind(), appName, nil)
+	err := w.UpdateApplication(t.Context(), w.cache.seen[appName], app("second"))
+	if !apierrors.IsInvalid(err) || errors.Is(err, domain.ErrConflict) {
+		t.Errorf("got %v; want the API server's refusal", err)
+	}
+}
+
 func TestUpdateOfWhatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -203,6 +240,45 @@ func TestDeleteApplicationThatFails(t *testing.T) {
 	}
 }
 
+// Deleted and made again before the cache has seen either.
+func TestMadeAgainAfterOurOwnDelete(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.create(t, app("first"))
+	w.catchUp()
+	if gone, err := w.DeleteApplication(t.Context(), appName); !gone || err != nil {
+		t.Fatal(gone, err)
+	}
+	w.expectRead(t, "deleted, and still in the cache", "", 1)
+	w.create(t, app("second"))
+	w.expectRead(t, "made again, and the first still in the cache", "second", 1)
+	w.catchUp()
+	w.expectRead(t, "once the cache has caught up", "second", 0)
+	if len(w.written) != 0 {
+		t.Errorf("still remembers %v", w.written)
+	}
+}
+
+// One that has to wait for its finalizers is read from the server until its end
+// was seen, and forgotten then.
+func TestNothingIsRememberedOfWhatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.create(t, app("first", argov1alpha1.ResourcesFinalizer))
+	w.catchUp()
+	if gone, err := w.DeleteApplication(t.Context(), appName); gone || err != nil {
+		t.Fatal(gone, err)
+	}
+	w.expectRead(t, "on its way", "first", 1)
+	w.catchUp()
+	delete(w.server.apps, appName)
+	w.catchUp()
+	w.expectRead(t, "gone", "", 0)
+	if len(w.written) != 0 {
+		t.Errorf("still remembers %v", w.written)
+	}
+}
+
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	if v := version(nil); v != 0 {
@@ -233,11 +309,21 @@ func TestOperationsOfAResourceOldestFirst(t *testing.T) {
 	if err := operationv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	// A removal is for the one that was read, not for what has its name by then.
+	var named []types.UID
 	elsewhere := operation("0", "Application", "a")
 	elsewhere.Namespace = "team-a"
 	c := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&operationv1alpha1.Operation{}, resourceIndex, indexResource).
 		WithObjects(operation("3", "Application", "a"), operation("1", "Application", "a"), operation("2", "Application", "b"),
-			operation("4", "SyncOperation", "a"), elsewhere).Build()
+			operation("4", "SyncOperation", "a"), elsewhere).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Delete: func(ctx context.Context, to client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+				if p := (&client.DeleteOptions{}).ApplyOptions(options).Preconditions; p != nil && p.UID != nil {
+					named = append(named, *p.UID)
+				}
+				return to.Delete(ctx, o, options...)
+			},
+		}).Build()
 	e := &engineNamespace{namespace: "argocd", cached: c, live: c}
 
 	ids := func() []string {
@@ -261,5 +347,8 @@ func TestOperationsOfAResourceOldestFirst(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"3"}, ids()); diff != "" {
 		t.Errorf("operations after one was removed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]types.UID{"uid-1", "uid-1"}, named); diff != "" {
+		t.Errorf("UIDs that removals were for (-want +got):\n%s", diff)
 	}
 }

@@ -4,45 +4,38 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/weir-gitops/weir/internal/domain"
 )
 
-// Apply implements Deployments.
+// Apply implements Deployments. A decision is a list of statements that do not
+// depend on each other's results, so a database that can take them all at once
+// is asked once.
 func (d *DB) Apply(ctx context.Context, c Change) ([]Operation, error) {
 	var announced []Operation
-	err := d.transact(ctx, "write the decision", func(tx *sql.Tx) error {
+	err := d.transactSteps(ctx, "write the decision", func() []Step {
 		announced = nil
+		var steps []Step
 		if c.Tenant != nil {
-			if err := d.addTenant(ctx, tx, *c.Tenant); err != nil {
-				return err
-			}
+			steps = append(steps, d.addTenant(*c.Tenant)...)
 		}
 		for _, ref := range c.Remove {
-			if _, err := tx.ExecContext(ctx, deleteApplication, ref.ID, ref.Tenant); err != nil {
-				return fmt.Errorf("remove application %s: %w", ref.ID, err)
-			}
+			steps = append(steps, Step{
+				Doing: fmt.Sprintf("remove application %s", ref.ID),
+				SQL:   deleteApplication, Args: []any{ref.ID, ref.Tenant},
+			})
 		}
 		if c.Insert != nil {
-			if err := d.insertApplication(ctx, tx, *c.Insert); err != nil {
-				return err
-			}
+			steps = append(steps, d.insertApplication(*c.Insert)...)
 		}
 		if c.Update != nil {
-			if err := d.updateApplication(ctx, tx, *c.Update); err != nil {
-				return err
-			}
+			steps = append(steps, d.updateApplication(*c.Update))
 		}
 		for _, n := range c.Announce {
-			o, err := d.announce(ctx, tx, n)
-			if err != nil {
-				return err
-			}
-			announced = append(announced, o)
+			steps = append(steps, d.announce(n, &announced))
 		}
-		return nil
+		return steps
 	})
 	if err != nil {
 		return nil, err
@@ -71,21 +64,23 @@ INSERT INTO cluster_access (tenant, environment_id, instance_id, created_on) VAL
 ON CONFLICT DO NOTHING`
 )
 
-func (d *DB) addTenant(ctx context.Context, tx *sql.Tx, t Tenant) error {
+func (d *DB) addTenant(t Tenant) []Step {
 	environment, now := domain.LocalEnvironment(t.ID), d.now()
-	if _, err := tx.ExecContext(ctx, insertTenant, t.ID, t.Namespace, now); err != nil {
-		return fmt.Errorf("add tenant %s: %w", t.ID, err)
+	return []Step{
+		{Doing: fmt.Sprintf("add tenant %s", t.ID), SQL: insertTenant, Args: []any{t.ID, t.Namespace, now}},
+		{
+			Doing: fmt.Sprintf("add the local environment of tenant %s", t.ID),
+			SQL:   insertLocalEnvironment, Args: []any{environment, t.ID, t.Namespace, now},
+		},
+		{
+			Doing: fmt.Sprintf("map the namespace of tenant %s", t.ID),
+			SQL:   insertNamespaceMapping, Args: []any{t.ID, "ManagedEnvironment", environment, t.ID},
+		},
+		{
+			Doing: fmt.Sprintf("give tenant %s access to instance %s", t.ID, t.Instance),
+			SQL:   insertAccess, Args: []any{t.ID, environment, t.Instance, now},
+		},
 	}
-	if _, err := tx.ExecContext(ctx, insertLocalEnvironment, environment, t.ID, t.Namespace, now); err != nil {
-		return fmt.Errorf("add the local environment of tenant %s: %w", t.ID, err)
-	}
-	if _, err := tx.ExecContext(ctx, insertNamespaceMapping, t.ID, "ManagedEnvironment", environment, t.ID); err != nil {
-		return fmt.Errorf("map the namespace of tenant %s: %w", t.ID, err)
-	}
-	if _, err := tx.ExecContext(ctx, insertAccess, t.ID, environment, t.Instance, now); err != nil {
-		return fmt.Errorf("give tenant %s access to instance %s: %w", t.ID, t.Instance, err)
-	}
-	return nil
 }
 
 // That the row is gone already is what was wanted, so it is no conflict. The
@@ -101,17 +96,19 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $8)`
 INSERT INTO deployment_to_application_mapping (application_id, tenant, namespace, name) VALUES ($1, $2, $3, $4)`
 )
 
-func (d *DB) insertApplication(ctx context.Context, tx *sql.Tx, n NewApplication) error {
+func (d *DB) insertApplication(n NewApplication) []Step {
 	a, l := n.Application, n.Link
-	_, err := tx.ExecContext(ctx, insertApplication,
-		a.ID, a.Tenant, a.Name, a.Spec.Encode(), a.Instance, a.Environment, a.Generation, d.now())
-	if err != nil {
-		return fmt.Errorf("add application %s: %w", a.ID, err)
+	return []Step{
+		{
+			Doing: fmt.Sprintf("add application %s", a.ID),
+			SQL:   insertApplication,
+			Args:  []any{a.ID, a.Tenant, a.Name, a.Spec.Encode(), a.Instance, a.Environment, a.Generation, d.now()},
+		},
+		{
+			Doing: fmt.Sprintf("link application %s to its deployment", l.Application),
+			SQL:   insertLink, Args: []any{l.Application, l.Tenant, l.Namespace, l.Name},
+		},
 	}
-	if _, err := tx.ExecContext(ctx, insertLink, l.Application, l.Tenant, l.Namespace, l.Name); err != nil {
-		return fmt.Errorf("link application %s to its deployment: %w", l.Application, err)
-	}
-	return nil
 }
 
 const updateApplication = `
@@ -119,20 +116,18 @@ UPDATE application
 SET spec = $4, instance_id = $5, environment_id = $6, generation = $7, version = version + 1, updated_on = $8
 WHERE id = $1 AND tenant = $2 AND version = $3`
 
-func (d *DB) updateApplication(ctx context.Context, tx *sql.Tx, a Application) error {
-	result, err := tx.ExecContext(ctx, updateApplication,
-		a.ID, a.Tenant, a.Version, a.Spec.Encode(), a.Instance, a.Environment, a.Generation, d.now())
-	if err != nil {
-		return fmt.Errorf("update application %s: %w", a.ID, err)
+func (d *DB) updateApplication(a Application) Step {
+	return Step{
+		Doing: fmt.Sprintf("update application %s", a.ID),
+		SQL:   updateApplication,
+		Args:  []any{a.ID, a.Tenant, a.Version, a.Spec.Encode(), a.Instance, a.Environment, a.Generation, d.now()},
+		Affected: func(rows int64) error {
+			if rows == 0 {
+				return fmt.Errorf("at version %d: %w", a.Version, domain.ErrConflict)
+			}
+			return nil
+		},
 	}
-	rows, err := result.RowsAffected()
-	if err != nil {
-		return fmt.Errorf("update application %s: %w", a.ID, err)
-	}
-	if rows == 0 {
-		return fmt.Errorf("application %s at version %d: %w", a.ID, a.Version, domain.ErrConflict)
-	}
-	return nil
 }
 
 // One operation waits for a resource at most, and a further change reuses it,
@@ -157,11 +152,15 @@ ON CONFLICT (instance_id, resource_type, resource_id) WHERE state = 'Waiting'
 DO UPDATE SET version = operation.version + 1, last_state_update = excluded.last_state_update
 RETURNING id, tenant, instance_id, resource_type, resource_id, state, human_readable_state, version, created_on`
 
-func (d *DB) announce(ctx context.Context, tx *sql.Tx, n NewOperation) (Operation, error) {
-	o, err := scanOperation(tx.QueryRowContext(ctx, announceOperation,
-		n.ID, n.Tenant, n.Instance, n.ResourceType, n.ResourceID, d.now()))
-	if err != nil {
-		return Operation{}, fmt.Errorf("announce %s %s: %w", n.ResourceType, n.ResourceID, err)
+func (d *DB) announce(n NewOperation, into *[]Operation) Step {
+	return Step{
+		Doing: fmt.Sprintf("announce %s %s", n.ResourceType, n.ResourceID),
+		SQL:   announceOperation,
+		Args:  []any{n.ID, n.Tenant, n.Instance, n.ResourceType, n.ResourceID, d.now()},
+		Row: func(row Scanner) error {
+			o, err := scanOperation(row)
+			*into = append(*into, o)
+			return err
+		},
 	}
-	return o, nil
 }

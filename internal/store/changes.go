@@ -43,7 +43,7 @@ type logRow struct {
 	instance           text
 }
 
-func scanLogRow(row scanner) (logRow, error) {
+func scanLogRow(row Scanner) (logRow, error) {
 	var r logRow
 	err := row.Scan(&r.next, &r.horizon, &r.end,
 		&r.seq, &r.topic, &r.tenant, &r.key, &r.resourceType, &r.resource, &r.state, &r.instance)

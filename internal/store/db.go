@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -28,6 +29,7 @@ type DB struct {
 	dialect     Dialect
 	clock       func() time.Time
 	wrote       func()
+	pipeline    func(ctx context.Context, steps []Step) error
 }
 
 // Config is what a DB is made of.
@@ -39,6 +41,9 @@ type Config struct {
 	Clock func() time.Time
 	// Wrote is called after each commit; may be nil.
 	Wrote func()
+	// Pipeline runs steps in one transaction with as few round trips as the
+	// database allows; nil where there is nothing to be saved.
+	Pipeline func(ctx context.Context, steps []Step) error
 }
 
 // NewDB makes a DB. It does not connect.
@@ -49,7 +54,7 @@ func NewDB(c Config) *DB {
 	if c.Wrote == nil {
 		c.Wrote = func() {}
 	}
-	return &DB{read: c.Read, write: c.Write, dialect: c.Dialect, clock: c.Clock, wrote: c.Wrote}
+	return &DB{read: c.Read, write: c.Write, dialect: c.Dialect, clock: c.Clock, wrote: c.Wrote, pipeline: c.Pipeline}
 }
 
 // Ping says whether the database answers.
@@ -121,6 +126,55 @@ func (d *DB) transact(ctx context.Context, doing string, work func(tx *sql.Tx) e
 	return err
 }
 
+// Step is one statement of a transaction whose statements do not depend on each
+// other's results.
+type Step struct {
+	// Doing names it in an error.
+	Doing string
+	SQL   string
+	Args  []any
+	// Affected, where set, judges how many rows it touched; an error undoes the
+	// transaction.
+	Affected func(rows int64) error
+	// Row, where set, takes the one row that it returns.
+	Row func(row Scanner) error
+}
+
+// transactSteps runs steps in one transaction, and all of them again, made anew,
+// where that is called for.
+func (d *DB) transactSteps(ctx context.Context, doing string, steps func() []Step) error {
+	if d.pipeline == nil {
+		return d.transact(ctx, doing, func(tx *sql.Tx) error {
+			for _, s := range steps() {
+				if err := s.run(ctx, tx); err != nil {
+					return fmt.Errorf("%s: %w", s.Doing, err)
+				}
+			}
+			return nil
+		})
+	}
+	err := d.again(ctx, doing, func() error { return d.pipeline(ctx, steps()) })
+	if err == nil {
+		d.wrote()
+	}
+	return err
+}
+
+func (s Step) run(ctx context.Context, tx *sql.Tx) error {
+	if s.Row != nil {
+		return s.Row(tx.QueryRowContext(ctx, s.SQL, s.Args...))
+	}
+	result, err := tx.ExecContext(ctx, s.SQL, s.Args...)
+	if err != nil || s.Affected == nil {
+		return err
+	}
+	rows, err := result.RowsAffected()
+	if err != nil {
+		return err
+	}
+	return s.Affected(rows)
+}
+
 // change runs one writing statement and returns how many rows it touched.
 func (d *DB) change(ctx context.Context, doing, statement string, args ...any) (int64, error) {
 	var rows int64
@@ -138,11 +192,11 @@ func (d *DB) change(ctx context.Context, doing, statement string, args ...any) (
 	return rows, err
 }
 
-// scanner is a row, or the rows of a result.
-type scanner interface{ Scan(dest ...any) error }
+// Scanner is a row, or the rows of a result.
+type Scanner interface{ Scan(dest ...any) error }
 
 // list runs one reading statement and collects its rows.
-func list[T any](ctx context.Context, d *DB, doing string, one func(scanner) (T, error), statement string, args ...any) ([]T, error) {
+func list[T any](ctx context.Context, d *DB, doing string, one func(Scanner) (T, error), statement string, args ...any) ([]T, error) {
 	var all []T
 	err := d.again(ctx, doing, func() error {
 		all = nil

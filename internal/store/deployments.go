@@ -31,7 +31,7 @@ func (d *DB) Chains(ctx context.Context, namespace, name string) ([]Chain, error
 	return list(ctx, d, "read what belongs to a deployment", scanChain, selectChains, namespace, name)
 }
 
-func scanChain(row scanner) (Chain, error) {
+func scanChain(row Scanner) (Chain, error) {
 	var (
 		link        Link
 		application applicationRow

@@ -49,7 +49,7 @@ const selectInstances = `SELECT id, cluster_id, namespace, kind FROM gitops_engi
 
 // Instances implements Engines.
 func (d *DB) Instances(ctx context.Context) ([]Instance, error) {
-	return list(ctx, d, "list engine instances", func(row scanner) (Instance, error) {
+	return list(ctx, d, "list engine instances", func(row Scanner) (Instance, error) {
 		var i Instance
 		err := row.Scan(&i.ID, &i.Cluster, &i.Namespace, &i.Kind)
 		return i, err

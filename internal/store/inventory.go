@@ -14,7 +14,7 @@ WHERE application_id > $1 ORDER BY application_id LIMIT $2`
 
 // Links implements Inventory.
 func (d *DB) Links(ctx context.Context, after domain.ApplicationID, limit int) ([]Link, error) {
-	return list(ctx, d, "list deployments' link rows", func(row scanner) (Link, error) {
+	return list(ctx, d, "list deployments' link rows", func(row Scanner) (Link, error) {
 		var l Link
 		err := row.Scan(&l.Application, &l.Tenant, &l.Namespace, &l.Name)
 		return l, err
@@ -32,7 +32,7 @@ ORDER BY a.id LIMIT $3`
 func (d *DB) Applications(
 	ctx context.Context, instance domain.InstanceID, after domain.ApplicationID, limit int,
 ) ([]Application, error) {
-	return list(ctx, d, "list applications", func(row scanner) (Application, error) {
+	return list(ctx, d, "list applications", func(row Scanner) (Application, error) {
 		var r applicationRow
 		if err := row.Scan(r.dest()...); err != nil {
 			return Application{}, err

@@ -103,7 +103,7 @@ func (r *operationRow) operation() Operation {
 	}
 }
 
-func scanOperation(row scanner) (Operation, error) {
+func scanOperation(row Scanner) (Operation, error) {
 	var r operationRow
 	err := row.Scan(r.dest()...)
 	return r.operation(), err

@@ -54,7 +54,7 @@ ORDER BY a.id LIMIT $3`
 func (d *DB) ObservedStates(
 	ctx context.Context, instance domain.InstanceID, after domain.ApplicationID, limit int,
 ) ([]Observed, error) {
-	return list(ctx, d, "list observed states", func(row scanner) (Observed, error) {
+	return list(ctx, d, "list observed states", func(row Scanner) (Observed, error) {
 		var o Observed
 		err := row.Scan(&o.Application, &o.EngineUID, &o.Sequence)
 		return o, err

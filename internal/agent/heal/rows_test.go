@@ -115,19 +115,22 @@ func announces(operation, resource string) store.Change {
 func TestSweepAnnouncesWhatTheEngineDoesNotFollow(t *testing.T) {
 	t.Parallel()
 	equal, missing, edited, elsewhere := row("uid-1", "engine-1"), row("uid-2", "engine-1"), row("uid-3", "engine-1"), row("uid-4", "engine-2")
-	w := newWorld(equal, missing, edited, elsewhere)
+	unlabelled := row("uid-5", "engine-1")
+	w := newWorld(equal, missing, edited, elsewhere, unlabelled)
 	w.runs(equal, func(a *argov1alpha1.Application) {
-		// What the engine writes is not ours to compare.
+		// What others write is not ours to compare.
+		a.Labels["team"] = "blue"
 		a.Status.Health.Status = argov1alpha1.HealthStatusDegraded
 		a.Annotations = map[string]string{argov1alpha1.RefreshAnnotation: argov1alpha1.RefreshNormal}
 		a.Operation = &argov1alpha1.Operation{}
 	})
 	w.runs(edited, func(a *argov1alpha1.Application) { a.Spec.Source.Path = "by-hand" })
+	w.runs(unlabelled, func(a *argov1alpha1.Application) { delete(a.Labels, argov1alpha1.TenantLabel) })
 	found, err := w.Sweep(t.Context())
-	if err != nil || found != 2 {
+	if err != nil || found != 3 {
 		t.Errorf("found %d: %v", found, err)
 	}
-	if diff := cmp.Diff([]store.Change{announces("op-1", "uid-2"), announces("op-2", "uid-3")}, w.store.applied); diff != "" {
+	if diff := cmp.Diff([]store.Change{announces("op-1", "uid-2"), announces("op-2", "uid-3"), announces("op-3", "uid-5")}, w.store.applied); diff != "" {
 		t.Errorf("announced (-want +got):\n%s", diff)
 	}
 	for _, said := range []string{"uid=uid-2 missing=true", "uid=uid-3 missing=false", "heal=F", "tenant=tenant-a"} {

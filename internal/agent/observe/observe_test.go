@@ -150,6 +150,17 @@ func TestStepAfterTheApplicationIsGone(t *testing.T) {
 	}
 }
 
+// The database may have lost what was stored; whoever finds out has it told again.
+func TestStepStoresTheSameAgainAfterForget(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.see(t, application(atVersion("1"), healthy("Healthy", "")))
+	w.Forget(appID)
+	w.see(t, application(atVersion("1"), healthy("Healthy", "")))
+	w.see(t, application(atVersion("1"), healthy("Healthy", "")))
+	w.expectSaved(t, "engine-uid@1 Healthy", "engine-uid@1 Healthy")
+}
+
 func TestStepTriesAgainWhatCouldNotBeStored(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

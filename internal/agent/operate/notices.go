@@ -15,15 +15,19 @@ import (
 // notification is how it arrives sooner, by one write to the API server and one
 // watch. Either alone is enough, and both together carry it out once:
 //
-//   - notice, then CR: the operation is remembered as finished, and its CR is
-//     removed without asking the database again;
-//   - CR, then notice: the operation is found finished, or not at all;
+//   - notice, then CR: that the operation is finished is remembered until the CR
+//     comes, which is then removed without asking the database again;
+//   - CR, then notice: the same, the other way round;
 //   - notice lost, or the agent restarted: the CR is there.
+//
+// What is remembered answers for one arrival only. So an operation that
+// somebody puts back to waiting is carried out again.
 type notices struct {
 	mu      sync.Mutex
 	waiting map[resource][]domain.OperationID
 
-	finished recent.Set[domain.OperationID]
+	// finished by the one, and the other is still to come.
+	byNotice, byCR recent.Set[domain.OperationID]
 }
 
 type resource struct {
@@ -34,8 +38,10 @@ type resource struct {
 // Notice tells of an operation that waits.
 func (s *Steps) Notice(t domain.ResourceType, id string, op domain.OperationID) {
 	n := &s.notices
-	// Whatever was known of it: it waits now.
-	n.finished.Forget(op)
+	if n.byCR.Has(op) {
+		n.byCR.Forget(op)
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.waiting == nil {
@@ -57,15 +63,17 @@ func (n *notices) noticed(t domain.ResourceType, id string) []domain.OperationID
 }
 
 // over forgets a notice: the operation has ended, or its CR has arrived and
-// stands for it from now on.
-func (n *notices) over(t domain.ResourceType, id string, op domain.OperationID) {
+// stands for it from now on. It says whether there was one.
+func (n *notices) over(t domain.ResourceType, id string, op domain.OperationID) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r := resource{t, id}
+	had := len(n.waiting[r])
 	left := slices.DeleteFunc(n.waiting[r], func(o domain.OperationID) bool { return o == op })
 	if len(left) == 0 {
 		delete(n.waiting, r)
-		return
+	} else {
+		n.waiting[r] = left
 	}
-	n.waiting[r] = left
+	return len(left) < had
 }

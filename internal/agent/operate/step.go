@@ -55,6 +55,7 @@ const finishTries = 5
 type announcement struct {
 	id       domain.OperationID
 	cr       *operationv1alpha1.Operation
+	noticed  bool
 	kind     domain.ResourceType
 	resource string
 }
@@ -82,18 +83,19 @@ func (s *Steps) announced(ctx context.Context, t domain.ResourceType, resource s
 	var all []announcement
 	for i := range crs {
 		id := domain.OperationID(crs[i].Spec.OperationID)
-		s.notices.over(t, resource, id)
-		all = append(all, announcement{id, &crs[i], t, resource})
+		noticed := s.notices.over(t, resource, id)
+		all = append(all, announcement{id, &crs[i], noticed, t, resource})
 	}
 	for _, id := range s.notices.noticed(t, resource) {
-		all = append(all, announcement{id, nil, t, resource})
+		all = append(all, announcement{id, nil, true, t, resource})
 	}
 	return all, nil
 }
 
 func (s *Steps) carryOut(ctx context.Context, a announcement) error {
-	if s.notices.finished.Has(a.id) {
-		return s.end(ctx, a)
+	if a.cr != nil && s.notices.byNotice.Has(a.id) {
+		s.notices.byNotice.Forget(a.id)
+		return s.Engine.DeleteOperation(ctx, a.cr)
 	}
 	for range finishTries {
 		task, err := s.Store.Task(ctx, a.id)
@@ -154,10 +156,13 @@ func (s *Steps) attempt(ctx context.Context, a announcement, task store.Task) er
 // end puts away an operation whose row is final or gone: its CR goes, or will go
 // without a question when it arrives.
 func (s *Steps) end(ctx context.Context, a announcement) error {
-	s.notices.over(a.kind, a.resource, a.id)
+	noticed := s.notices.over(a.kind, a.resource, a.id)
 	if a.cr == nil {
-		s.notices.finished.Add(a.id)
+		s.notices.byNotice.Add(a.id)
 		return nil
+	}
+	if !noticed && !a.noticed {
+		s.notices.byCR.Add(a.id)
 	}
 	return s.Engine.DeleteOperation(ctx, a.cr)
 }

@@ -406,3 +406,20 @@ func TestLabelsAreRestored(t *testing.T) {
 		t.Error("an Application without labels counts as equal")
 	}
 }
+
+// A notice that comes after its operation was carried out by its CR is old news.
+func TestALateNoticeCostsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, wanting("deploy"), announced("1"))
+	w.mustStep(t)
+	delete(w.store.operations, "1") // Asking for it would be logged.
+	w.Notice(domain.ResourceApplication, appID, "1")
+	w.mustStep(t)
+	if strings.Contains(w.log.String(), "has no row") {
+		t.Error("the database was asked again")
+	}
+	w.store.operations["1"] = store.Operation{ID: "1", State: domain.OperationWaiting, Instance: instance.ID, ResourceType: domain.ResourceApplication, ResourceID: appID}
+	w.Notice(domain.ResourceApplication, appID, "1")
+	w.mustStep(t)
+	expect(t, "put back to waiting by hand", domain.OperationCompleted, w.store.operations["1"].State)
+}

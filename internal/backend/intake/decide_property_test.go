@@ -38,8 +38,11 @@ func checkDecision(t *rapid.T, f deploymentFacts, d deploymentDecision) {
 	if d.release && (f.cr == nil || alive) {
 		t.Fatal("releases a CR that is not being deleted")
 	}
-	if d.release && d.verdict != nil {
-		t.Fatal("releases a CR and has it wait")
+	if d.release && (d.verdict != nil || d.chain != nil || (d.change != nil && removes(*d.change, domain.ApplicationID(f.cr.UID)))) {
+		t.Fatal("releases a CR of which something is left")
+	}
+	if removed := f.removal; d.release && removed != nil && (removed.State != domain.OperationCompleted || removed.Message != domain.OperationRemoved) && f.placement.Settled {
+		t.Fatalf("releases a CR although the last that is known of it is %+v", removed)
 	}
 	if d.chain != nil && (d.chain.Link.Application != domain.ApplicationID(f.cr.UID) || d.chain.Link.Tenant != f.tenant) {
 		t.Fatalf("shows the chain of %s of tenant %s", d.chain.Link.Application, d.chain.Link.Tenant)
@@ -169,6 +172,7 @@ func drawFacts(t *rapid.T) deploymentFacts {
 	}
 	if !f.cr.DeletionTimestamp.IsZero() && !hasChain(f.chains, f.cr) && rapid.Bool().Draw(t, "has removal") {
 		f.removal = operation("removal", domain.ApplicationID(f.cr.UID), states.Draw(t, "removal state"))
+		f.removal.Message = rapid.SampledFrom([]string{"", domain.OperationRemoved}).Draw(t, "removal message")
 	}
 	return f
 }

@@ -246,7 +246,21 @@ func TestDecideDeletion(t *testing.T) {
 		"the operation is under way":           {factsOf(going, withRemoval(domain.OperationInProgress)), deploymentDecision{verdict: wait}},
 		"the operation failed":                 {factsOf(going, withRemoval(domain.OperationFailed)), deploymentDecision{verdict: &domain.Waiting{For: "the engine, which could not remove what it deployed: not allowed"}}},
 		"the operation is completed":           {factsOf(going, withRemoval(domain.OperationCompleted)), deploymentDecision{release: true}},
-		"the tenant never had an application":  {factsOf(going, unsettled()), deploymentDecision{release: true}},
+		"an earlier operation is completed": {
+			factsOf(going, withRemoval(domain.OperationCompleted), func(f *deploymentFacts) { f.removal.Message = "" }),
+			deploymentDecision{change: &store.Change{Announce: []store.NewOperation{announcement("op-1", tenantA, "uid-a")}}, verdict: wait},
+		},
+		"with rows of another tenant": {
+			factsOf(going, withChains(chainOf(going, ofTenant(tenantB))), unsettled()),
+			deploymentDecision{
+				change: &store.Change{
+					Remove:   []store.ApplicationRef{{ID: "uid-a", Tenant: tenantB}},
+					Announce: []store.NewOperation{announcement("op-1", tenantB, "uid-a")},
+				},
+				verdict: wait,
+			},
+		},
+		"the tenant never had an application": {factsOf(going, unsettled()), deploymentDecision{release: true}},
 		"the rows went without an operation": {
 			factsOf(going),
 			deploymentDecision{change: &store.Change{Announce: []store.NewOperation{announcement("op-1", tenantA, "uid-a")}}, verdict: wait},

@@ -58,6 +58,7 @@ func TestRefusedDeployments(t *testing.T) {
 	const (
 		repoURL   = "spec.source.repoURL"
 		path      = "spec.source.path"
+		revision  = "spec.source.targetRevision"
 		namespace = "spec.destination.namespace"
 	)
 	for name, c := range map[string]struct {
@@ -94,6 +95,18 @@ func TestRefusedDeployments(t *testing.T) {
 		"a NUL":                        {deployment("a", withPath("deploy\x00")), path, "control character"},
 		"a line break":                 {deployment("a", withPath("deploy\nx")), path, "control character"},
 
+		"an option as host":      {deployment("a", withRepo("ssh://-oProxyCommand=x/path")), repoURL, "is not a URL with a host"},
+		"an option as scp host":  {deployment("a", withRepo("git@-oProxyCommand=x:path")), repoURL, "is not a host and a path"},
+		"an option as scp path":  {deployment("a", withRepo("git@git.example.com:-x")), repoURL, "is not a host and a path"},
+		"a password":             {deployment("a", withRepo("https://user:secret@git.example.com/x")), repoURL, "carries credentials"},
+		"a token as the user":    {deployment("a", withRepo("https://secret@git.example.com/x")), repoURL, "carries credentials"},
+		"a password over ssh":    {deployment("a", withRepo("ssh://git:secret@git.example.com/x")), repoURL, "carries credentials"},
+		"a query":                {deployment("a", withRepo("https://git.example.com/x?ref=main")), repoURL, "query"},
+		"a fragment":             {deployment("a", withRepo("https://git.example.com/x#main")), repoURL, "fragment"},
+		"a revision as option":   {deployment("a", withRevision("--upload-pack=touch")), revision, "is not the name of one revision"},
+		"a range of revisions":   {deployment("a", withRevision("main..next")), revision, "is not the name of one revision"},
+		"a revision with spaces": {deployment("a", withRevision("main next")), revision, "is not the name of one revision"},
+
 		"another namespace, no environment":   {deployment("a", withDestination("", "kube-system")), namespace, "is not the namespace of this GitOpsDeployment"},
 		"an environment, but no namespace":    {deployment("a", withDestination("prod", "")), namespace, "is empty although"},
 		"the first problem is the one to see": {deployment("a", withRepo(""), withPath("/")), repoURL, "is empty"},
@@ -107,6 +120,9 @@ func TestRefusedDeployments(t *testing.T) {
 			}
 			if refusal.Field != c.field || !strings.Contains(refusal.Problem, c.saying) || refusal.Remedy == "" {
 				t.Errorf("got %+v; want field %s, a problem with %q, and a remedy", refusal, c.field, c.saying)
+			}
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("the message shows a credential: %v", err)
 			}
 			if diff := cmp.Diff(domain.ApplicationSpec{}, spec); diff != "" {
 				t.Errorf("a refused deployment comes with a spec:\n%s", diff)

@@ -65,11 +65,8 @@ func Open(ctx context.Context, dsn string, options ...Option) (*Store, error) {
 	pool.SetMaxOpenConns(s.connections)
 	pool.SetMaxIdleConns(s.connections)
 	pool.SetConnMaxLifetime(connectionLifetime)
-	opened := &Store{
-		DB:     store.NewDB(store.Config{Read: pool, Write: pool, Dialect: dialect{}, Clock: s.clock}),
-		pool:   pool,
-		config: config,
-	}
+	opened := &Store{pool: pool, config: config}
+	opened.DB = store.NewDB(store.Config{Read: pool, Write: pool, Dialect: dialect{}, Clock: s.clock, Pipeline: opened.pipeline})
 	if err := opened.check(ctx); err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
