@@ -82,6 +82,10 @@ func deploymentEvents() handler.TypedEventHandler[*v1alpha1.GitOpsDeployment, fa
 	}
 	return handler.TypedFuncs[*v1alpha1.GitOpsDeployment, fairq.Key]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.GitOpsDeployment], q workqueue.TypedRateLimitingInterface[fairq.Key]) {
+			if e.IsInInitialList && looksSettled(e.Object) {
+				q.AddAfter(deploymentKey(e.Object.Namespace, e.Object.Name), settledAfter)
+				return
+			}
 			add(e.Object, q)
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.GitOpsDeployment], q workqueue.TypedRateLimitingInterface[fairq.Key]) {
@@ -93,6 +97,20 @@ func deploymentEvents() handler.TypedEventHandler[*v1alpha1.GitOpsDeployment, fa
 			add(e.Object, q)
 		},
 	}
+}
+
+// settledAfter is how long a starting backend leaves alone what looks settled,
+// so that what was created, changed or deleted while it was away comes first.
+const settledAfter = 2 * time.Second
+
+func looksSettled(cr *v1alpha1.GitOpsDeployment) bool {
+	return cr.DeletionTimestamp.IsZero() && cr.Status.ObservedGeneration == cr.Generation && !showsError(cr)
+}
+
+func showsError(cr *v1alpha1.GitOpsDeployment) bool {
+	return slices.ContainsFunc(cr.Status.Conditions, func(c v1alpha1.Condition) bool {
+		return c.Type == v1alpha1.ConditionErrorOccurred && c.Status == metav1.ConditionTrue
+	})
 }
 
 // namespaceEvents has the deployments of a new namespace looked at: one may have
@@ -141,12 +159,7 @@ func (b *Backend) awaitsCompletion(ctx context.Context, id domain.ApplicationID)
 	if !ok {
 		return false
 	}
-	if !cr.DeletionTimestamp.IsZero() {
-		return true
-	}
-	return slices.ContainsFunc(cr.Status.Conditions, func(c v1alpha1.Condition) bool {
-		return c.Type == v1alpha1.ConditionErrorOccurred && c.Status == "True"
-	})
+	return !cr.DeletionTimestamp.IsZero() || showsError(cr)
 }
 
 // recheckAfter is how long the process that wrote an operation has to announce

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
+	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
+	crd "github.com/weir-gitops/weir/config/crd"
+	"github.com/weir-gitops/weir/internal/kube"
+	"github.com/weir-gitops/weir/internal/testkit/pg"
+)
+
+// EngineNamespace is where the agent and the engine's stand-in work.
+const EngineNamespace = "argocd"
+
+// The databases: the service's own, and one for the bare client's rows, whose
+// statements are not the service's.
+const (
+	serviceDatabase = "weir"
+	scratchDatabase = "scratch"
+)
+
+// Options say what to start.
+type Options struct {
+	// Folder is for data and logs.
+	Folder string
+	// Weir and Localkube are the programs.
+	Weir, Localkube string
+	// Say prints progress.
+	Say func(format string, args ...any)
+	// Fail ends the run when something breaks in the background.
+	Fail func(error)
+}
+
+// Rig is everything that runs.
+type Rig struct {
+	Board   *Board
+	Engine  *Engine
+	Client  client.WithWatch
+	Backend *Role
+	Agent   *Role
+
+	options   Options
+	config    *rest.Config
+	http      *http.Client
+	own       *ownRequests
+	localkube *process
+	postgres  *pg.Server
+	watching  context.CancelFunc
+}
+
+// Start starts everything and waits until it is ready. On an error, what had been
+// started is stopped.
+func Start(ctx context.Context, o Options) (*Rig, error) {
+	r := &Rig{Board: &Board{}, options: o}
+	for _, part := range []struct {
+		doing string
+		start func(context.Context) error
+	}{
+		{"starting PostgreSQL", r.startPostgres},
+		{"starting the control plane", r.startKubernetes},
+		{"connecting", r.connect},
+		{"installing resource definitions", r.install},
+		{"watching Applications", r.watchApplications},
+		{"starting weir agent and weir backend", r.startRoles},
+	} {
+		o.Say("%s", part.doing)
+		if err := part.start(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", part.doing, err), r.Stop())
+		}
+	}
+	return r, nil
+}
+
+func (r *Rig) startPostgres(ctx context.Context) (err error) {
+	r.postgres, err = pg.Start(ctx, pg.Options{Durable: true, CountStatements: true})
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{serviceDatabase, scratchDatabase} {
+		if _, err := r.postgres.CreateEmptyDatabase(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Rig) kubeconfig() string { return filepath.Join(r.options.Folder, "kube", "kubeconfig") }
+
+func (r *Rig) startKubernetes(ctx context.Context) (err error) {
+	ready := filepath.Join(r.options.Folder, "kube-ready")
+	r.localkube, err = launch("localkube", filepath.Join(r.options.Folder, "localkube.log"), r.options.Localkube,
+		"up", "--dir", filepath.Join(r.options.Folder, "kube"), "--ready-file", ready, "--quiet")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("the control plane %w within %s", errNotReady, readyWithin))
+	defer cancel()
+	for {
+		if _, err := os.Stat(ready); err == nil {
+			return nil
+		}
+		if err := r.localkube.ended(); err != nil {
+			return err
+		}
+		if err := Pause(ctx, lookEvery); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Rig) connect(context.Context) error {
+	config, err := kube.LoadConfig(r.kubeconfig())
+	if err != nil {
+		return err
+	}
+	config.UserAgent = "weir-bench"
+	config.WarningHandler = rest.NoWarnings{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		r.own = &ownRequests{next: next}
+		return r.own
+	})
+	r.config = config
+	if r.http, err = rest.HTTPClientFor(config); err != nil {
+		return err
+	}
+	r.Client, err = client.NewWithWatch(config, client.Options{HTTPClient: r.http, Scheme: kube.NewScheme()})
+	return err
+}
+
+func (r *Rig) install(ctx context.Context) error {
+	all, err := crd.All()
+	if err != nil {
+		return err
+	}
+	if err := kube.InstallCRDs(ctx, r.Client, all); err != nil {
+		return err
+	}
+	return r.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: EngineNamespace}})
+}
+
+// watchApplications serves the sightings and the engine's stand-in with one
+// watch.
+func (r *Rig) watchApplications(ctx context.Context) error {
+	ctx, r.watching = context.WithCancel(ctx)
+	r.Engine = newEngine(r.Client, r.options.Fail)
+	return follow(ctx, r.Client, r.options.Fail, &argov1alpha1.ApplicationList{}, func(t watch.EventType, o client.Object, at time.Time) {
+		app, is := o.(*argov1alpha1.Application)
+		if !is {
+			return
+		}
+		if t == watch.Deleted {
+			r.Board.see(ApplicationGone(app.Name), at)
+			return
+		}
+		if app.Spec.Source != nil {
+			r.Board.see(ApplicationWith(app.Spec.Source.Path), at)
+		}
+		if !app.DeletionTimestamp.IsZero() {
+			r.Board.see(ApplicationGoing(app.Name), at)
+		}
+		r.Engine.saw(ctx, app)
+	}, client.InNamespace(EngineNamespace))
+}
+
+// WatchStatus posts the revision in each GitOpsDeployment's status until stop is
+// called. It is not always on because every watch costs the API server some.
+func (r *Rig) WatchStatus(ctx context.Context) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	err = follow(ctx, r.Client, r.options.Fail, &v1alpha1.GitOpsDeploymentList{}, func(_ watch.EventType, o client.Object, at time.Time) {
+		if cr, is := o.(*v1alpha1.GitOpsDeployment); is && cr.Status.Sync.Revision != "" {
+			r.Board.see(StatusWith(cr.Status.Sync.Revision), at)
+		}
+	})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return cancel, nil
+}
+
+// startRoles starts the agent first: it registers the engine instance that the
+// backend places tenants on.
+func (r *Rig) startRoles(ctx context.Context) (err error) {
+	common := []string{"--kubeconfig", r.kubeconfig(), "--database", r.postgres.DSN(serviceDatabase)}
+	if r.Agent, err = newRole("agent", r.options, append(common, "--engine", "argocd", "--engine-namespace", EngineNamespace)...); err != nil {
+		return err
+	}
+	if r.Backend, err = newRole("backend", r.options, common...); err != nil {
+		return err
+	}
+	for _, role := range []*Role{r.Agent, r.Backend} {
+		if err := role.Start(); err != nil {
+			return err
+		}
+		if err := role.AwaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop ends everything, those that use others first.
+func (r *Rig) Stop() error {
+	err := errors.Join(r.Backend.stop(), r.Agent.stop())
+	if r.watching != nil {
+		r.watching()
+	}
+	if r.localkube != nil {
+		err = errors.Join(err, r.localkube.stop(stopWithin))
+	}
+	if r.postgres != nil {
+		err = errors.Join(err, r.postgres.Stop())
+	}
+	return err
+}
+
+// Version says which Kubernetes runs.
+func (r *Rig) Version(ctx context.Context) (string, error) {
+	var v struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	err := getJSON(ctx, r.http, strings.TrimSuffix(r.config.Host, "/")+"/version", &v)
+	return v.GitVersion, err
+}
