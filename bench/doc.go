@@ -37,8 +37,9 @@
 // the delete request until the Application is seen to be gone, with the stand-in's
 // removal of the engine's finalizer in between. SQL statements and API requests are
 // all that both roles had PostgreSQL and the API server do for the creates, until
-// everything was at rest again: also BEGIN and COMMIT, status writes, and the
-// removal of the Operation. Watches are not counted, they are opened once.
+// everything was at rest again: also status writes, and the removal of the
+// Operation. The BEGIN and the COMMIT of a decision are part of one pipeline, and
+// PostgreSQL's statistics do not list them: two more for each decision. Watches are not counted, they are opened once.
 //
 // status. From just before an Application's status (sync, health, five resources)
 // is patched until the GitOpsDeployment is seen with it.

@@ -76,6 +76,31 @@ func TestAnApplicationThatWentSinceOurWrite(t *testing.T) {
 	w.expectRead(t, "and that is known now", "", 0)
 }
 
+// What was found gone is forgotten, but not what has been made meanwhile.
+func TestALookThatFindsNothingForgetsNoLaterWrite(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.create(t, app("first"))
+	delete(w.server.apps, appName)
+	w.live = &during{w.server, func() { w.create(t, app("second")) }}
+	if got, err := w.Application(t.Context(), appName); got != nil || err != nil {
+		t.Fatal(got, err)
+	}
+	w.expectRead(t, "made while it was looked for", "second", 1)
+}
+
+func TestARememberedVersionOnlyGrows(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	for _, v := range []uint64{7, 5, 9, untilGone, 10} {
+		before := w.lastWrite(appName)
+		w.remember(appName, v)
+		if got := w.lastWrite(appName); got != max(before, v) {
+			t.Errorf("after %d and %d, %d is remembered", before, v, got)
+		}
+	}
+}
+
 func TestCreateWhatTheCacheHasNotSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

@@ -48,6 +48,26 @@ func TestANoticeIsEnoughAndItsCRIsRemovedWithoutAQuestion(t *testing.T) {
 	expect(t, "done", []string{"create deploy", "remove Operation 1"}, w.engine.log)
 }
 
+// What is remembered of an operation answers for one arrival: when a hand has
+// put it back to waiting, its next CR counts.
+func TestAnOperationPutBackToWaitingIsCarriedOutAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, wanting("deploy"), committed("1"))
+	w.notice("1")
+	w.mustStep(t)
+	crOnly("1")(w)
+	w.mustStep(t)
+
+	wanting("by-hand")(w)
+	op := w.store.operations["1"]
+	op.State = domain.OperationWaiting
+	w.store.operations["1"] = op
+	crOnly("1")(w)
+	w.mustStep(t)
+	expect(t, "path", "by-hand", w.path())
+	expect(t, "state", domain.OperationCompleted, w.store.operations["1"].State)
+}
+
 func TestANoticeOfWhatIsDoneDoesNothing(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]worldOption{
@@ -73,6 +93,7 @@ func TestANoticeAndItsCRAreOne(t *testing.T) {
 	w := newWorld(t, wanting("deploy"), announced("1"))
 	w.notice("1")
 	w.notice("1")
+	w.store.failNext("Task", nil, errors.New("asked the database twice"))
 	w.mustStep(t)
 	expect(t, "done", []string{"create deploy", "remove Operation 1"}, w.engine.log)
 	expect(t, "recorded", []string{"Completed: "}, w.store.log)

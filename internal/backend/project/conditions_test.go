@@ -69,6 +69,11 @@ func TestConditions(t *testing.T) {
 			[]problem{{sync, "s"}, {failure, "x"}, {comparison, "c"}},
 			[]v1alpha1.Condition{holding(comparison, "c", monday), holding(failure, "x", tuesday), holding(sync, "s", monday)},
 		},
+		"several of one kind are one, whatever their order": {
+			[]v1alpha1.Condition{holding(sync, "a; b", monday)},
+			[]problem{{sync, "b"}, {sync, "a"}, {sync, "b"}},
+			[]v1alpha1.Condition{holding(sync, "a; b", monday)},
+		},
 		"what somebody else wrote stays as it is": {
 			[]v1alpha1.Condition{{Type: "Paused", Status: metav1.ConditionUnknown, Reason: "Asked"}},
 			nil,
