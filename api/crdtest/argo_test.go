@@ -130,7 +130,8 @@ func TestApplicationFieldTypes(t *testing.T) {
 	checkRules(t, application, []rule{
 		{name: "as the agent writes it", change: change{"spec.syncPolicy.automated.prune": true}},
 		{name: "several sources instead of one", change: change{
-			"spec.source": nil, "spec.sources": []any{map[string]any{"repoURL": "https://git.example.com/a"}}}},
+			"spec.source": nil, "spec.sources": []any{map[string]any{"repoURL": "https://git.example.com/a"}},
+		}},
 		{name: "source is text", change: change{"spec.source": "https://git.example.com/a"}, field: "spec.source", remedy: "must be of type object"},
 		{name: "status is a list", change: change{"status": []any{}}, field: "status", remedy: "must be of type object"},
 		{name: "operation is text", change: change{"operation": "sync"}, field: "operation", remedy: "must be of type object"},

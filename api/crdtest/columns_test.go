@@ -18,8 +18,10 @@ import (
 // one resource with its status and what its columns must say.
 func TestPrinterColumns(t *testing.T) {
 	condition := func(kind, status, reason string) []any {
-		return []any{map[string]any{"type": kind, "status": status, "reason": reason, "message": "",
-			"lastTransitionTime": "2026-01-02T03:04:05Z"}}
+		return []any{map[string]any{
+			"type": kind, "status": status, "reason": reason, "message": "",
+			"lastTransitionTime": "2026-01-02T03:04:05Z",
+		}}
 	}
 	for _, c := range []struct {
 		plural   string
@@ -29,27 +31,39 @@ func TestPrinterColumns(t *testing.T) {
 	}{
 		{"gitopsdeployments", deployment, change{
 			"status.sync.status": "Synced", "status.sync.revision": "3b18e51", "status.health.status": "Healthy",
-		}, map[string]string{"Name": "one", "Sync": "Synced", "Health": "Healthy", "Revision": "3b18e51",
-			"Type": "manual", "Repository": "https://git.example.com/team/app.git", "Path": "deploy", "Environment": ""}},
+		}, map[string]string{
+			"Name": "one", "Sync": "Synced", "Health": "Healthy", "Revision": "3b18e51",
+			"Type": "manual", "Repository": "https://git.example.com/team/app.git", "Path": "deploy", "Environment": "",
+		}},
 		{"gitopsdeploymentsyncruns", syncRun, change{
 			"status.syncStatus": "Synced", "status.health": "Degraded", "status.revision": "3b18e51",
 			"status.conditions": condition("Succeeded", "True", "Succeeded"),
-		}, map[string]string{"Name": "one", "Deployment": "app", "Succeeded": "True", "Sync": "Synced",
-			"Health": "Degraded", "Revision": "3b18e51"}},
+		}, map[string]string{
+			"Name": "one", "Deployment": "app", "Succeeded": "True", "Sync": "Synced",
+			"Health": "Degraded", "Revision": "3b18e51",
+		}},
 		{"gitopsdeploymentmanagedenvironments", environment, change{
 			"status.conditions": condition("ConnectionInitializationSucceeded", "False", "InvalidSecretType"),
-		}, map[string]string{"Name": "one", "API URL": "https://api.cluster.example.com:6443",
-			"Connected": "False", "Reason": "InvalidSecretType"}},
+		}, map[string]string{
+			"Name": "one", "API URL": "https://api.cluster.example.com:6443",
+			"Connected": "False", "Reason": "InvalidSecretType",
+		}},
 		{"gitopsdeploymentrepositorycredentials", credential, change{
 			"status.conditions": condition("ValidRepositoryCredential", "True", "RepositoryCredentialUpToDate"),
-		}, map[string]string{"Name": "one", "Repository": "https://git.example.com/team/app.git",
-			"Secret": "git-access", "Valid": "True", "Reason": "RepositoryCredentialUpToDate"}},
-		{"operations", operation, nil,
-			map[string]string{"Name": "one", "Operation ID": "6f1c4c5e-0a0b-4a55-9c3d-0d6c3f1f2a11"}},
+		}, map[string]string{
+			"Name": "one", "Repository": "https://git.example.com/team/app.git",
+			"Secret": "git-access", "Valid": "True", "Reason": "RepositoryCredentialUpToDate",
+		}},
+		{
+			"operations", operation, nil,
+			map[string]string{"Name": "one", "Operation ID": "6f1c4c5e-0a0b-4a55-9c3d-0d6c3f1f2a11"},
+		},
 		{"applications", application, change{
 			"status.sync.status": "OutOfSync", "status.sync.revision": "3b18e51", "status.health.status": "Missing",
-		}, map[string]string{"Name": "one", "Sync Status": "OutOfSync", "Health Status": "Missing",
-			"Revision": "3b18e51", "Project": "team"}},
+		}, map[string]string{
+			"Name": "one", "Sync Status": "OutOfSync", "Health Status": "Missing",
+			"Revision": "3b18e51", "Project": "team",
+		}},
 		{"appprojects", appProject, nil, map[string]string{"Name": "one"}},
 	} {
 		t.Run(c.plural, func(t *testing.T) {

@@ -21,36 +21,48 @@ func TestOperationStateIsTheEnginesReduced(t *testing.T) {
 	factor := int64(2)
 	engine := argoprojv1alpha1.OperationState{
 		Operation: argoprojv1alpha1.Operation{
-			Sync: &argoprojv1alpha1.SyncOperation{Revision: "abc", Prune: true, DryRun: true,
-				SyncOptions: []string{"PruneLast=true"}, Source: &argoprojv1alpha1.ApplicationSource{RepoURL: "https://internal.example.com"}},
+			Sync: &argoprojv1alpha1.SyncOperation{
+				Revision: "abc", Prune: true, DryRun: true,
+				SyncOptions: []string{"PruneLast=true"}, Source: &argoprojv1alpha1.ApplicationSource{RepoURL: "https://internal.example.com"},
+			},
 			InitiatedBy: argoprojv1alpha1.OperationInitiator{Username: "weir", Automated: true},
 			Info:        []argoprojv1alpha1.Info{{Name: "row", Value: "7"}},
-			Retry: argoprojv1alpha1.RetryStrategy{Limit: 3,
-				Backoff: &argoprojv1alpha1.Backoff{Duration: "5s", Factor: &factor, MaxDuration: "3m"}},
+			Retry: argoprojv1alpha1.RetryStrategy{
+				Limit:   3,
+				Backoff: &argoprojv1alpha1.Backoff{Duration: "5s", Factor: &factor, MaxDuration: "3m"},
+			},
 		},
 		Phase: argoprojv1alpha1.OperationFailed, Message: "one failed", RetryCount: 1, StartedAt: &at, FinishedAt: &at,
 		SyncResult: &argoprojv1alpha1.SyncOperationResult{
 			Revision: "abc",
-			Source: &argoprojv1alpha1.ApplicationSource{RepoURL: "https://git.example.com/app", Path: "deploy", TargetRevision: "main",
-				Directory: &argoprojv1alpha1.SourceDirectory{Recurse: true}},
-			Resources: []argoprojv1alpha1.ResourceResult{{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web",
+			Source: &argoprojv1alpha1.ApplicationSource{
+				RepoURL: "https://git.example.com/app", Path: "deploy", TargetRevision: "main",
+				Directory: &argoprojv1alpha1.SourceDirectory{Recurse: true},
+			},
+			Resources: []argoprojv1alpha1.ResourceResult{{
+				Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web",
 				Status: argoprojv1alpha1.ResultSyncFailed, Message: "quota", HookType: "Sync",
-				HookPhase: argoprojv1alpha1.OperationFailed, SyncPhase: "Sync"}},
+				HookPhase: argoprojv1alpha1.OperationFailed, SyncPhase: "Sync",
+			}},
 		},
 	}
 	want := v1alpha1.OperationState{
 		Operation: v1alpha1.RequestedOperation{
 			Sync:        &v1alpha1.SyncRequest{Revision: "abc", Prune: true, SyncOptions: []string{"PruneLast=true"}},
 			InitiatedBy: v1alpha1.OperationInitiator{Username: "weir", Automated: true},
-			Retry: v1alpha1.RetryStrategy{Limit: 3,
-				Backoff: &v1alpha1.Backoff{Duration: "5s", Factor: &factor, MaxDuration: "3m"}},
+			Retry: v1alpha1.RetryStrategy{
+				Limit:   3,
+				Backoff: &v1alpha1.Backoff{Duration: "5s", Factor: &factor, MaxDuration: "3m"},
+			},
 		},
 		Phase: v1alpha1.OperationFailed, Message: "one failed", RetryCount: 1, StartedAt: &at, FinishedAt: &at,
 		SyncResult: &v1alpha1.SyncOperationResult{
 			Revision: "abc",
 			Source:   v1alpha1.SyncSource{RepoURL: "https://git.example.com/app", Path: "deploy", TargetRevision: "main"},
-			Resources: []v1alpha1.ResourceResult{{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web",
-				Status: "SyncFailed", Message: "quota", HookPhase: v1alpha1.OperationFailed, SyncPhase: "Sync"}},
+			Resources: []v1alpha1.ResourceResult{{
+				Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web",
+				Status: "SyncFailed", Message: "quota", HookPhase: v1alpha1.OperationFailed, SyncPhase: "Sync",
+			}},
 		},
 	}
 	text, err := json.Marshal(engine)
@@ -70,8 +82,10 @@ func TestOperationStateIsTheEnginesReduced(t *testing.T) {
 // client in Go does not carry one.
 func TestEmptyStatusIsNotWritten(t *testing.T) {
 	for _, resource := range []any{
-		v1alpha1.GitOpsDeployment{}, v1alpha1.GitOpsDeploymentSyncRun{},
-		v1alpha1.GitOpsDeploymentManagedEnvironment{}, v1alpha1.GitOpsDeploymentRepositoryCredential{},
+		v1alpha1.GitOpsDeployment{},
+		v1alpha1.GitOpsDeploymentSyncRun{},
+		v1alpha1.GitOpsDeploymentManagedEnvironment{},
+		v1alpha1.GitOpsDeploymentRepositoryCredential{},
 		argoprojv1alpha1.Application{},
 	} {
 		text, err := json.Marshal(resource)

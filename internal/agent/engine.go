@@ -207,8 +207,18 @@ func (e *engineNamespace) remember(name string, v uint64) {
 	e.written[name] = max(e.written[name], v)
 }
 
-// gone is told of every Application whose end was seen, and what was known then:
-// a write since is of another Application, and stays known.
+// ended is told of every Application whose end reached the cache, with the
+// version at its end: a later write of ours is to another one, and stays known.
+func (e *engineNamespace) ended(name string, v uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if known := e.written[name]; known <= v || known == untilGone {
+		delete(e.written, name)
+	}
+}
+
+// gone is told of an Application that the API server does not have, and what was
+// known when it was asked: a write since stays known.
 func (e *engineNamespace) gone(name string, known uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -164,7 +164,7 @@ func newWorld() *world {
 func (w *world) catchUp() {
 	for name := range w.cache.seen {
 		if w.server.apps[name] == nil {
-			w.gone(name, w.lastWrite(name))
+			w.ended(name, version(w.cache.seen[name]))
 		}
 	}
 	clear(w.cache.seen)

@@ -80,7 +80,7 @@ func (a *Agent) applicationEvents() handler.TypedEventHandler[*argov1alpha1.Appl
 			observe(e.ObjectNew, q)
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*argov1alpha1.Application], q kube.Queue) {
-			a.engine.gone(e.Object.Name, a.engine.lastWrite(e.Object.Name))
+			a.engine.ended(e.Object.Name, version(e.Object))
 			q.Add(applicationKey(e.Object, runnerObserve))
 			// An operation may have waited for just this.
 			q.Add(applicationKey(e.Object, string(domain.ResourceApplication)))

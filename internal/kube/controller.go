@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -57,7 +56,7 @@ const stepDeadline = 30 * time.Second
 // place where outcomes become retries and log lines:
 //
 //	nil                    done
-//	domain.ErrConflict     again at once: somebody else was faster, that is no error
+//	domain.ErrConflict     again at once, then with backoff: somebody else was faster, that is no error
 //	*domain.Waiting        again later, with backoff; said at debug, the tenant's condition has it
 //	domain.ErrUnavailable  again later, with backoff; a warning
 //	anything else          again later, with backoff; an error
@@ -81,7 +80,7 @@ func NewController(mgr manager.Manager, o ControllerOptions, step Step) (Control
 				limiter.Forget(key)
 				return reconcile.Result{}, nil
 			case errors.Is(err, domain.ErrConflict):
-				return reconcile.Result{RequeueAfter: time.Duration(1+rand.IntN(10)) * time.Millisecond}, nil
+				o.Log.DebugContext(ctx, "again, because of a conflict", "queue", o.Name, "error", err)
 			case ctx.Err() != nil:
 				return reconcile.Result{}, nil
 			case errors.As(err, &waiting):

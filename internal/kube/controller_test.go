@@ -56,7 +56,7 @@ func TestOutcomesBecomeRetriesAndLogLines(t *testing.T) {
 		logged      string
 	}{
 		"done":           {nil, 0, 0, ""},
-		"conflict":       {fmt.Errorf("write: %w", domain.ErrConflict), time.Millisecond, 10 * time.Millisecond, ""},
+		"conflict":       {fmt.Errorf("write: %w", domain.ErrConflict), firstRetry, firstRetry, "level=DEBUG"},
 		"waiting":        {fmt.Errorf("place: %w", &domain.Waiting{For: "an engine"}), firstRetry, firstRetry, "level=DEBUG msg=\"waiting for an engine\""},
 		"unavailable":    {fmt.Errorf("read: %w", domain.ErrUnavailable), firstRetry, firstRetry, "level=WARN"},
 		"any other":      {errors.New("no such column"), firstRetry, firstRetry, "level=ERROR"},
@@ -148,5 +148,21 @@ func TestAStepThatHangsIsEnded(t *testing.T) {
 	})
 	if !strings.Contains(out.String(), "level=ERROR") {
 		t.Errorf("logged:\n%s", out)
+	}
+}
+
+func TestConflictsWithoutEndBackOff(t *testing.T) {
+	t.Parallel()
+	controller, _ := newController(t, "error", func(context.Context, fairq.Key) error { return domain.ErrConflict })
+	var last time.Duration
+	for range 50 {
+		got, err := controller.Reconcile(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = got.RequeueAfter
+	}
+	if last < time.Second {
+		t.Errorf("after 50 conflicts in a row the next try comes after %s", last)
 	}
 }

@@ -82,8 +82,9 @@ func decideDeletion(f deploymentFacts, own *store.Chain, change store.Change) de
 		return deploymentDecision{change: orNil(change), verdict: &domain.Waiting{For: "the engine, which could not remove what it deployed: " + last.Message}}
 	case last != nil && !last.State.Final():
 		return deploymentDecision{change: orNil(change), verdict: waitForResources()}
-	case !f.placement.Settled:
-		// The tenant never had an application, so nothing of this CR was deployed.
+	case f.placement.Instance == "" || !f.placement.Settled && f.cr.Status.ObservedGeneration == 0:
+		// There is no engine, or the tenant never had an application and nobody
+		// ever looked at this CR: nothing of it was deployed.
 		return deploymentDecision{change: orNil(change), release: true}
 	default:
 		// The rows went without an operation that saw the end of it: by another

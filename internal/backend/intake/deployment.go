@@ -101,9 +101,9 @@ func (d *Deployments) gather(ctx context.Context, namespace, name string) (deplo
 	if f.chains, err = d.Store.Chains(ctx, namespace, name); err != nil {
 		return f, err
 	}
-	if wouldRemove(f.cr, f.chains) {
+	if wouldRemove(f.cr, f.chains) || isBehind(f.cr, f.chains) {
 		if f.cr, err = d.Cluster.DeploymentNow(ctx, namespace, name); err != nil {
-			return f, fmt.Errorf("confirm that the GitOpsDeployment is gone: %w", err)
+			return f, fmt.Errorf("read the GitOpsDeployment as it is now: %w", err)
 		}
 	}
 	if f.cr == nil {
@@ -127,6 +127,15 @@ func (d *Deployments) gather(ctx context.Context, namespace, name string) (deplo
 func wouldRemove(cr *v1alpha1.GitOpsDeployment, chains []store.Chain) bool {
 	return slices.ContainsFunc(chains, func(c store.Chain) bool {
 		return cr == nil || c.Link.Application != domain.ApplicationID(cr.UID)
+	})
+}
+
+// isBehind says whether the rows were taken from a later generation than the
+// one that the cache shows: another backend, or this one before a restart, has
+// seen more.
+func isBehind(cr *v1alpha1.GitOpsDeployment, chains []store.Chain) bool {
+	return slices.ContainsFunc(chains, func(c store.Chain) bool {
+		return cr != nil && c.Link.Application == domain.ApplicationID(cr.UID) && c.Application.Generation > cr.Generation
 	})
 }
 
@@ -221,7 +230,15 @@ func (d *Deployments) project(ctx context.Context, cr *v1alpha1.GitOpsDeployment
 	if decision.release {
 		return d.Cluster.Release(ctx, cr)
 	}
-	return d.Status.Show(ctx, cr, decision.chain, decision.verdict)
+	if err := d.Status.Show(ctx, cr, decision.chain, decision.verdict); err != nil {
+		return err
+	}
+	// An error that is being worked on ends with a notification, which may have
+	// come before the cache knew that the error was shown. So it is looked at again.
+	if c := decision.chain; c != nil && c.Operation != nil && !c.Operation.State.Final() && c.Operation.Message != "" {
+		return &domain.Waiting{For: "operation " + string(c.Operation.ID)}
+	}
+	return nil
 }
 
 // explain shows the tenant what the step waits for, where the error is of that

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
 	"github.com/weir-gitops/weir/internal/kube"
 	"github.com/weir-gitops/weir/internal/store"
@@ -23,7 +24,7 @@ func TestARowTakenInForAnEarlierNamespaceMovesToTheNewOne(t *testing.T) {
 	w.mustStep(t, "a")
 	for _, chains := range w.store.chains {
 		for _, c := range chains {
-			expect(t, "tenant", domain.TenantID(tenantA), c.Application.Tenant)
+			expect(t, "tenant", tenantA, c.Application.Tenant)
 		}
 	}
 }
@@ -100,4 +101,35 @@ func TestReleaseNeverComesWithRemovalOfTheCRsOwnRow(t *testing.T) {
 	if d.release && d.change != nil && len(d.change.Remove) > 0 {
 		t.Error("releases in the same step in which it removes the row")
 	}
+}
+
+// Another process has taken in generation 3; this one's cache still shows 2.
+func TestAnOlderGenerationDoesNotOverwriteANewerOne(t *testing.T) {
+	t.Parallel()
+	newest := deployment("a", withPath("newer"), withPath("newest")) // generation 3
+	w := newWorld(newest).has(chainOf(newest, func(c *store.Chain) {
+		c.Application.Spec, c.Application.Generation = wanted("newest"), 3
+	}))
+	w.cluster.cached["a"] = deployment("a", withPath("newer")) // generation 2
+	_ = w.step(t, "a")
+	expect(t, "path in the database", "newest", w.store.find("uid-a").Application.Spec.Path)
+}
+
+// The schema accepts any user before '@'.
+func TestAnotherSSHUserIsAccepted(t *testing.T) {
+	t.Parallel()
+	if err := checkRepository("deploy@git.example.com:team/app", Policy{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// An empty database knows no tenant, and the engine may still run its applications.
+func TestAnEmptyDatabaseReleasesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(deployment("a"))
+	w.mustStep(t, "a")
+	w.store.chains, w.store.operations, w.store.access = map[string][]store.Chain{}, map[string][]store.Operation{}, map[domain.TenantID]domain.InstanceID{}
+	w.cluster.set("a", deployment("a", beingDeleted(), func(d *v1alpha1.GitOpsDeployment) { d.Status.ObservedGeneration = 1 }))
+	w.restarted().mustStep(t, "a")
+	expect(t, "released", 0, w.cluster.count("Release"))
 }

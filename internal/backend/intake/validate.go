@@ -68,9 +68,9 @@ func checkRepository(repo string, p Policy) error {
 	if strings.ContainsFunc(repo, unprintable) {
 		return refuse("contains a space or a control character", form)
 	}
-	if at, isSCP := strings.CutPrefix(repo, "git@"); isSCP && !strings.Contains(repo, "://") {
+	if user, at, isSCP := strings.Cut(repo, "@"); isSCP && !strings.Contains(repo, "://") {
 		host, path, _ := strings.Cut(at, ":")
-		if host == "" || path == "" || strings.HasPrefix(host, "-") || strings.HasPrefix(path, "-") {
+		if host == "" || path == "" || strings.HasPrefix(user, "-") || strings.HasPrefix(host, "-") || strings.HasPrefix(path, "-") {
 			return refuse("is not a host and a path", form)
 		}
 		return nil
