@@ -36,7 +36,7 @@ func addLogFlags(set *pflag.FlagSet, o *telemetry.LogOptions, format string) {
 
 func addWorkerFlags(set *pflag.FlagSet, workers, perWorkspace *int) {
 	set.IntVar(workers, "workers", 16, "how many steps run at once")
-	set.IntVar(perWorkspace, "workers-per-tenant", 4, "how many of them may be one tenant's")
+	set.IntVar(perWorkspace, "workers-per-tenant", 2, "how many of them may be one tenant's")
 }
 
 // databaseFlags say where the database is.
