@@ -19,6 +19,7 @@ import (
 
 	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
 	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
+	"github.com/weir-gitops/weir/internal/testkit"
 	weirup "github.com/weir-gitops/weir/internal/up"
 )
 
@@ -135,7 +136,9 @@ func (m *machine) applySample(sample *v1alpha1.GitOpsDeployment) types.UID {
 	if err := api.Create(m.t.Context(), sample); err != nil {
 		m.t.Fatal(err)
 	}
-	const limit = time.Second
+	// It takes some tens of milliseconds; how many is printed, and measured by the
+	// benchmark. The limit only ends a test that would wait for ever.
+	const limit = testkit.Patience
 	select {
 	case event := <-apps.ResultChan():
 		app, ok := event.Object.(*argov1alpha1.Application)

@@ -97,6 +97,9 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	if err := mgr.GetCache().IndexField(ctx, &operationv1alpha1.Operation{}, resourceIndex, indexResource); err != nil {
 		return nil, fmt.Errorf("index Operations: %w", err)
 	}
+	if err := kube.WatchAll(ctx, mgr.GetCache(), &operationv1alpha1.Operation{}, &argov1alpha1.Application{}); err != nil {
+		return nil, err
+	}
 	a := &Agent{options: o, mgr: mgr}
 	if a.instance, err = register(ctx, mgr.GetAPIReader(), o); err != nil {
 		return nil, err

@@ -83,6 +83,9 @@ func New(ctx context.Context, o Options) (*Backend, error) {
 	if err := mgr.GetCache().IndexField(ctx, &v1alpha1.GitOpsDeployment{}, uidIndex, indexUID); err != nil {
 		return nil, fmt.Errorf("index GitOpsDeployments: %w", err)
 	}
+	if err := kube.WatchAll(ctx, mgr.GetCache(), &v1alpha1.GitOpsDeployment{}, kube.NamespaceMetadata()); err != nil {
+		return nil, err
+	}
 	b := &Backend{options: o, mgr: mgr, started: make(chan struct{}), finished: make(chan struct{}, 1)}
 	b.cluster = &cluster{cached: mgr.GetClient(), live: mgr.GetAPIReader()}
 	b.outbox = &outbox.Outbox{Client: mgr.GetClient(), Store: o.Store, Log: o.Log}
