@@ -188,7 +188,10 @@ func prepareCluster(ctx context.Context, cluster *up.Cluster, f upFlags, say *up
 		return err
 	}
 	say.Say("Installed %d resource definitions", len(installed))
-	return up.EnsureNamespaces(ctx, api, f.engineNamespace, up.SampleTenant)
+	if err := up.EnsureNamespaces(ctx, api, f.engineNamespace, up.SampleTenant); err != nil {
+		return err
+	}
+	return up.Settle(ctx, api, up.SampleTenant, f.engineNamespace)
 }
 
 // runAll is every role in one process, and the sample's Git server beside them.
