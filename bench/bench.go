@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/weir-gitops/weir/bench/report"
 	"github.com/weir-gitops/weir/bench/rig"
 )
@@ -52,6 +54,8 @@ type bench struct {
 	results *report.Results
 	say     func(format string, args ...any)
 
+	// clients are the tenants, by namespace.
+	clients map[string]client.Client
 	// filled is the outcome of fill, once it has run.
 	filled *filling
 }

@@ -168,7 +168,7 @@ func (b *bench) measureDeletes(ctx context.Context, all []created, floor *floors
 	for _, c := range all {
 		gone := b.rig.Board.Expect(rig.ApplicationGone(c.application()))
 		start := time.Now()
-		if err := b.rig.Client.Delete(ctx, c.cr); err != nil {
+		if err := b.clients[c.cr.Namespace].Delete(ctx, c.cr); err != nil {
 			return fmt.Errorf("delete a GitOpsDeployment: %w", err)
 		}
 		at, err := gone.Wait(ctx)

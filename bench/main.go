@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/weir-gitops/weir/bench/report"
 	"github.com/weir-gitops/weir/bench/rig"
 )
@@ -130,7 +132,7 @@ func measure(ctx context.Context, f flags, folder string, say func(string, ...an
 	if results.Machine.PostgreSQL, err = r.PostgresVersion(ctx); err != nil {
 		return err
 	}
-	b := &bench{rig: r, sizes: fullSizes(), results: results, say: say}
+	b := &bench{rig: r, sizes: fullSizes(), results: results, say: say, clients: map[string]client.Client{}}
 	if f.quick {
 		b.sizes = quickSizes()
 	}

@@ -36,7 +36,7 @@ func (b *bench) missedDeletes(ctx context.Context) error {
 	var gone []*rig.Sighting
 	for _, c := range all {
 		gone = append(gone, b.rig.Board.Expect(rig.ApplicationGone(c.application())))
-		if err := b.rig.Client.Delete(ctx, c.cr); err != nil {
+		if err := b.clients[c.cr.Namespace].Delete(ctx, c.cr); err != nil {
 			return fmt.Errorf("delete a GitOpsDeployment: %w", err)
 		}
 	}

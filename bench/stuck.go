@@ -79,7 +79,7 @@ func (b *bench) getStuck(ctx context.Context, namespace string) (gone []*rig.Sig
 	for _, c := range all {
 		going = append(going, b.rig.Board.Expect(rig.ApplicationGoing(c.application())))
 		gone = append(gone, b.rig.Board.Expect(rig.ApplicationGone(c.application())))
-		if err := b.rig.Client.Delete(ctx, c.cr); err != nil {
+		if err := b.clients[c.cr.Namespace].Delete(ctx, c.cr); err != nil {
 			return nil, fmt.Errorf("delete a GitOpsDeployment: %w", err)
 		}
 	}

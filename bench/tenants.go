@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,13 +33,15 @@ func (c created) application() string {
 	return domain.EngineApplicationName(domain.ApplicationID(c.cr.UID))
 }
 
-// tenants makes namespaces. They come to rest before they are used, because a
+// tenants makes namespaces with a user each. They come to rest before they are used, because a
 // tenant's namespace is rarely a moment old.
 func (b *bench) tenants(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		if err := b.rig.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-			return fmt.Errorf("create namespace: %w", err)
+		tenant, err := b.rig.AddTenant(ctx, name)
+		if err != nil {
+			return err
 		}
+		b.clients[name] = tenant
 	}
 	return rig.Pause(ctx, time.Second)
 }
@@ -64,7 +65,7 @@ func deployment(namespace, name string) *v1alpha1.GitOpsDeployment {
 func (b *bench) create(ctx context.Context, cr *v1alpha1.GitOpsDeployment) (created, error) {
 	seen := b.rig.Board.Expect(rig.ApplicationWith(cr.Spec.Source.Path))
 	c := created{cr: cr, sent: time.Now()}
-	if err := b.rig.Client.Create(ctx, cr); err != nil {
+	if err := b.clients[cr.Namespace].Create(ctx, cr); err != nil {
 		return c, fmt.Errorf("create a GitOpsDeployment: %w", err)
 	}
 	c.answered = time.Now()
@@ -98,7 +99,7 @@ func (b *bench) createAtOnce(ctx context.Context, crs []*v1alpha1.GitOpsDeployme
 		seen[i] = b.rig.Board.Expect(rig.ApplicationWith(cr.Spec.Source.Path))
 		group.Go(func() error {
 			all[i] = created{cr: cr, sent: time.Now()}
-			err := b.rig.Client.Create(writing, cr)
+			err := b.clients[cr.Namespace].Create(writing, cr)
 			all[i].answered = time.Now()
 			return err
 		})
@@ -122,7 +123,7 @@ func (b *bench) remove(ctx context.Context, all []created) error {
 	group.SetLimit(b.sizes.writers)
 	for i, c := range all {
 		gone[i] = b.rig.Board.Expect(rig.ApplicationGone(c.application()))
-		group.Go(func() error { return b.rig.Client.Delete(writing, c.cr) })
+		group.Go(func() error { return b.clients[c.cr.Namespace].Delete(writing, c.cr) })
 	}
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("delete GitOpsDeployments: %w", err)
@@ -134,7 +135,7 @@ func (b *bench) remove(ctx context.Context, all []created) error {
 // repath points a deployment to another path.
 func (b *bench) repath(ctx context.Context, cr *v1alpha1.GitOpsDeployment, path string) error {
 	patch := fmt.Appendf(nil, `{"spec":{"source":{"path":%q}}}`, path)
-	if err := b.rig.Client.Patch(ctx, cr, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := b.clients[cr.Namespace].Patch(ctx, cr, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("update a GitOpsDeployment: %w", err)
 	}
 	return nil

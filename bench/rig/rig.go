@@ -21,6 +21,7 @@ import (
 	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
 	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
 	crd "github.com/weir-gitops/weir/config/crd"
+	"github.com/weir-gitops/weir/config/install"
 	"github.com/weir-gitops/weir/internal/kube"
 	"github.com/weir-gitops/weir/internal/testkit/pg"
 )
@@ -149,6 +150,13 @@ func (r *Rig) install(ctx context.Context) error {
 		return err
 	}
 	if err := kube.InstallCRDs(ctx, r.Client, all); err != nil {
+		return err
+	}
+	objects, err := install.Objects()
+	if err != nil {
+		return err
+	}
+	if err := kube.Install(ctx, r.Client, objects...); err != nil {
 		return err
 	}
 	return r.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: EngineNamespace}})

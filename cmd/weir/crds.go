@@ -15,6 +15,7 @@ import (
 
 	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
 	crd "github.com/weir-gitops/weir/config/crd"
+	"github.com/weir-gitops/weir/config/install"
 	"github.com/weir-gitops/weir/internal/kube"
 )
 
@@ -47,6 +48,16 @@ func installCRDs(ctx context.Context, api client.Client) ([]string, error) {
 			names = append(names, d.Name)
 		}
 	}
+	objects, err := install.Objects()
+	if err != nil {
+		return names, err
+	}
+	for _, o := range objects {
+		if err := kube.Install(ctx, api, o); err != nil {
+			return names, err
+		}
+		names = append(names, o.GetKind()+" "+o.GetName())
+	}
 	return names, nil
 }
 
@@ -68,7 +79,9 @@ func newCRDsInstall() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install",
 		Short: "Install or update the resource definitions in a cluster",
-		Long: `Install or update the resource definitions in a cluster.
+		Long: `Install or update the resource definitions in a cluster, the roles by which
+tenants may use them, and the API server's priority and fairness for their
+requests.
 
 Those of Argo CD are left alone where they are installed already.`,
 		Args: cobra.NoArgs,

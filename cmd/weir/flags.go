@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -36,7 +37,7 @@ func addLogFlags(set *pflag.FlagSet, o *telemetry.LogOptions, format string) {
 
 func addWorkerFlags(set *pflag.FlagSet, workers, perWorkspace *int) {
 	set.IntVar(workers, "workers", 16, "how many steps run at once")
-	set.IntVar(perWorkspace, "workers-per-tenant", 2, "how many of them may be one tenant's")
+	set.IntVar(perWorkspace, "workers-per-tenant", max(1, runtime.GOMAXPROCS(0)/2), "how many of them may be one tenant's; default: half the cores")
 }
 
 // databaseFlags say where the database is.

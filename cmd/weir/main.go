@@ -22,8 +22,9 @@ var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks to stop; from then on another one ends the program.
+	context.AfterFunc(ctx, stop)
 	err := newRoot().ExecuteContext(ctx)
-	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "weir:", err)
 		os.Exit(1)

@@ -7,6 +7,7 @@ package behaviours
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	crd "github.com/weir-gitops/weir/config/crd"
+	"github.com/weir-gitops/weir/config/install"
 	"github.com/weir-gitops/weir/internal/kube"
 	"github.com/weir-gitops/weir/internal/store"
 	"github.com/weir-gitops/weir/internal/testkit/controlplane"
@@ -60,7 +62,11 @@ func startCluster(ctx context.Context) (*controlplane.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, kube.InstallCRDs(ctx, api, crds)
+	objects, err := install.Objects()
+	if err != nil {
+		return nil, err
+	}
+	return c, errors.Join(kube.InstallCRDs(ctx, api, crds), kube.Install(ctx, api, objects...))
 }
 
 // each runs a behaviour on every database, each time on a service of its own.

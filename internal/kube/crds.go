@@ -47,6 +47,16 @@ func RequireCRDs(ctx context.Context, c client.Reader, crds []*apiextensionsv1.C
 	return nil
 }
 
+// Install creates or updates objects under Weir's name.
+func Install(ctx context.Context, c client.Client, objects ...*unstructured.Unstructured) error {
+	for _, o := range objects {
+		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
+			return fmt.Errorf("install %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return nil
+}
+
 // InstallCRDs creates or updates CRDs and waits until they are being served.
 func InstallCRDs(ctx context.Context, c client.Client, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	for _, crd := range crds {
@@ -55,8 +65,8 @@ func InstallCRDs(ctx context.Context, c client.Client, crds []*apiextensionsv1.C
 			return err
 		}
 		delete(raw, "status")
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: raw}), client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
-			return fmt.Errorf("install CRD %s: %w", crd.Name, err)
+		if err := Install(ctx, c, &unstructured.Unstructured{Object: raw}); err != nil {
+			return err
 		}
 	}
 	const look = 50 * time.Millisecond

@@ -5,6 +5,7 @@ package cluster
 import (
 	"fmt"
 	"net"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,14 @@ const (
 	// peerURL is what etcd stores as its own address in the data. A cluster of
 	// one member never dials it.
 	peerURL = "http://127.0.0.1:2380"
+)
+
+// Together they are what the API server divides between its priority levels;
+// half of the smallest sensible machine still gives the built-in levels several
+// requests each.
+const (
+	readsPerCore  = 32
+	writesPerCore = 16
 )
 
 // serviceIP is the first address of serviceRange, which the API server gives
@@ -88,6 +97,10 @@ func (s settings) apiServer() supervise.Spec {
 		// any other, and manifests for real clusters contain them.
 		"--allow-privileged=true",
 		"--profiling=false",
+		// As much at once as this machine can do, so that beyond it requests queue
+		// by priority and fairness instead of all being served slowly together.
+		"--max-requests-inflight=" + strconv.Itoa(readsPerCore*runtime.NumCPU()),
+		"--max-mutating-requests-inflight=" + strconv.Itoa(writesPerCore*runtime.NumCPU()),
 	})
 }
 
