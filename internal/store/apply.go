@@ -21,10 +21,7 @@ func (d *DB) Apply(ctx context.Context, c Change) ([]Operation, error) {
 			steps = append(steps, d.addTenant(*c.Tenant)...)
 		}
 		for _, ref := range c.Remove {
-			steps = append(steps, Step{
-				Doing: fmt.Sprintf("remove application %s", ref.ID),
-				SQL:   deleteApplication, Args: []any{ref.ID, ref.Tenant},
-			})
+			steps = append(steps, removeApplication(ref)...)
 		}
 		if c.Insert != nil {
 			steps = append(steps, d.insertApplication(*c.Insert)...)
@@ -32,6 +29,7 @@ func (d *DB) Apply(ctx context.Context, c Change) ([]Operation, error) {
 		if c.Update != nil {
 			steps = append(steps, d.updateApplication(*c.Update))
 		}
+		steps = append(steps, d.applyOthers(c)...)
 		for _, n := range c.Announce {
 			steps = append(steps, d.announce(n, &announced))
 		}
@@ -87,11 +85,46 @@ func (d *DB) addTenant(t Tenant) []Step {
 // owner is part of the condition: a wrong reference removes nothing.
 const deleteApplication = `DELETE FROM application WHERE id = $1 AND tenant = $2`
 
+func removeApplication(ref ApplicationRef) []Step {
+	doing := fmt.Sprintf("remove application %s", ref.ID)
+	return []Step{
+		{Doing: doing, SQL: deleteSyncLinks, Args: []any{ref.ID, ref.Tenant}},
+		{Doing: doing, SQL: deleteApplication, Args: []any{ref.ID, ref.Tenant}},
+	}
+}
+
+// applyOthers are the statements for the tenant kinds besides GitOpsDeployment.
+func (d *DB) applyOthers(c Change) []Step {
+	var steps []Step
+	for _, ref := range c.RemoveSyncs {
+		steps = append(steps, removeSync(ref)...)
+	}
+	if c.InsertSync != nil {
+		steps = append(steps, d.insertSync(*c.InsertSync)...)
+	}
+	for _, ref := range c.RemoveEnvironments {
+		steps = append(steps, removeEnvironment(ref)...)
+	}
+	if c.PutEnvironment != nil {
+		steps = append(steps, d.putEnvironment(*c.PutEnvironment)...)
+	}
+	for _, ref := range c.RemoveCredentials {
+		steps = append(steps, removeCredential(ref)...)
+	}
+	if c.PutCredential != nil {
+		steps = append(steps, d.putCredential(*c.PutCredential)...)
+	}
+	if c.LeavesEnvironment != "" {
+		steps = append(steps, forgetAbandoned(c.LeavesEnvironment))
+	}
+	return steps
+}
+
 const (
 	insertApplication = `
 INSERT INTO application
-	(id, tenant, name, spec, instance_id, environment_id, generation, version, created_on, updated_on)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $8)`
+	(id, tenant, name, spec, repo_url, namespace, instance_id, environment_id, generation, version, created_on, updated_on)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, $10)`
 	insertLink = `
 INSERT INTO deployment_to_application_mapping (application_id, tenant, namespace, name) VALUES ($1, $2, $3, $4)`
 )
@@ -102,7 +135,9 @@ func (d *DB) insertApplication(n NewApplication) []Step {
 		{
 			Doing: fmt.Sprintf("add application %s", a.ID),
 			SQL:   insertApplication,
-			Args:  []any{a.ID, a.Tenant, a.Name, a.Spec.Encode(), a.Instance, a.Environment, a.Generation, d.now()},
+			Args: []any{
+				a.ID, a.Tenant, a.Name, a.Spec.Encode(), a.Spec.RepoURL, a.Spec.Namespace, a.Instance, a.Environment, a.Generation, d.now(),
+			},
 		},
 		{
 			Doing: fmt.Sprintf("link application %s to its deployment", l.Application),
@@ -113,14 +148,17 @@ func (d *DB) insertApplication(n NewApplication) []Step {
 
 const updateApplication = `
 UPDATE application
-SET spec = $4, instance_id = $5, environment_id = $6, generation = $7, version = version + 1, updated_on = $8
+SET spec = $4, repo_url = $5, namespace = $6, instance_id = $7, environment_id = $8, generation = $9,
+	version = version + 1, updated_on = $10
 WHERE id = $1 AND tenant = $2 AND version = $3`
 
 func (d *DB) updateApplication(a Application) Step {
 	return Step{
 		Doing: fmt.Sprintf("update application %s", a.ID),
 		SQL:   updateApplication,
-		Args:  []any{a.ID, a.Tenant, a.Version, a.Spec.Encode(), a.Instance, a.Environment, a.Generation, d.now()},
+		Args: []any{
+			a.ID, a.Tenant, a.Version, a.Spec.Encode(), a.Spec.RepoURL, a.Spec.Namespace, a.Instance, a.Environment, a.Generation, d.now(),
+		},
 		Affected: func(rows int64) error {
 			if rows == 0 {
 				return fmt.Errorf("at version %d: %w", a.Version, domain.ErrConflict)

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/weir-gitops/weir/internal/domain"
 )
 
 // DB runs the statements that both databases share. The packages postgres and
@@ -222,3 +224,23 @@ func list[T any](ctx context.Context, d *DB, doing string, one func(Scanner) (T,
 
 // now is the time to write.
 func (d *DB) now() any { return d.dialect.Time(d.clock()) }
+
+// timeOrNull is a time to write, NULL for one that has not come.
+func (d *DB) timeOrNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return d.dialect.Time(t)
+}
+
+// one runs a reading statement that gives one row; domain.ErrNotFound where it
+// gives none.
+func (d *DB) one(ctx context.Context, doing, statement string, args []any, dest ...any) error {
+	err := d.again(ctx, doing, func() error {
+		return d.read.QueryRowContext(ctx, statement, args...).Scan(dest...)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%s: %w", doing, domain.ErrNotFound)
+	}
+	return err
+}

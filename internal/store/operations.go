@@ -21,20 +21,28 @@ FROM operation o
 LEFT JOIN application a ON o.resource_type = 'Application' AND a.id = o.resource_id
 WHERE o.id = $1`
 
-// Task implements Operations. A spec that was damaged by hand is an error here:
-// the agent must not carry out half of what a tenant asked for.
-func (d *DB) Task(ctx context.Context, id domain.OperationID) (Task, error) {
+// Task implements Operations: one statement for each kind of resource.
+func (d *DB) Task(ctx context.Context, t domain.ResourceType, id domain.OperationID) (Task, error) {
+	switch t {
+	case domain.ResourceSyncOperation:
+		return d.syncTask(ctx, id)
+	case domain.ResourceManagedEnvironment:
+		return d.environmentTask(ctx, id)
+	case domain.ResourceRepositoryCredential:
+		return d.credentialTask(ctx, id)
+	default:
+		return d.applicationTask(ctx, id)
+	}
+}
+
+// applicationTask: a spec that was damaged by hand is an error here, because the
+// agent must not carry out half of what a tenant asked for.
+func (d *DB) applicationTask(ctx context.Context, id domain.OperationID) (Task, error) {
 	var (
 		operation   operationRow
 		application applicationRow
 	)
-	err := d.again(ctx, "read an operation", func() error {
-		return d.read.QueryRowContext(ctx, selectTask, id).Scan(append(operation.dest(), application.dest()...)...)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return Task{}, fmt.Errorf("operation %s: %w", id, domain.ErrNotFound)
-	}
-	if err != nil {
+	if err := d.one(ctx, "read an operation on an application", selectTask, []any{id}, append(operation.dest(), application.dest()...)...); err != nil {
 		return Task{}, err
 	}
 	task := Task{Operation: operation.operation()}
@@ -46,6 +54,15 @@ func (d *DB) Task(ctx context.Context, id domain.OperationID) (Task, error) {
 		task.Application = &a
 	}
 	return task, nil
+}
+
+const selectOperation = `SELECT ` + operationColumns + ` FROM operation o WHERE o.id = $1`
+
+// Operation implements Operations.
+func (d *DB) Operation(ctx context.Context, id domain.OperationID) (Operation, error) {
+	var r operationRow
+	err := d.one(ctx, "read an operation", selectOperation, []any{id}, r.dest()...)
+	return r.operation(), err
 }
 
 // Why naming the version is enough is argued beside announceOperation. Beyond

@@ -92,6 +92,19 @@ type Change struct {
 	// version is still the given one.
 	Insert *NewApplication
 	Update *Application
+	// LeavesEnvironment is set to the tenant where an application may have been
+	// the last one of an environment whose CR is gone.
+	LeavesEnvironment domain.TenantID
+
+	// The same for the other tenant kinds. Put adds a row, or replaces the one whose
+	// version is still the given one.
+	InsertSync         *NewSync
+	RemoveSyncs        []SyncRef
+	PutEnvironment     *PutEnvironment
+	RemoveEnvironments []EnvironmentRef
+	PutCredential      *PutCredential
+	RemoveCredentials  []CredentialRef
+
 	// Announce adds an operation for each, or reuses the one that waits.
 	Announce []NewOperation
 }
@@ -120,8 +133,14 @@ type NewOperation struct {
 // Task is an operation together with the resource it is about, as both are now.
 type Task struct {
 	Operation Operation
-	// Application is nil for other resource types, and where the row is gone.
+	// Of these one is set, that of the operation's resource type, and none where
+	// the row is gone.
 	Application *Application
+	Environment *Environment
+	Credential  *RepositoryCredential
+	Sync        *SyncOperation
+	// EarlierSync says that another sync of the same application is to go first.
+	EarlierSync bool
 }
 
 // Instance is a row of gitops_engine_instance.

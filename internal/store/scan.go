@@ -103,6 +103,14 @@ func (r *operationRow) operation() Operation {
 	}
 }
 
+func (r *operationRow) orNil() *Operation {
+	if !r.present() {
+		return nil
+	}
+	o := r.operation()
+	return &o
+}
+
 func scanOperation(row Scanner) (Operation, error) {
 	var r operationRow
 	err := row.Scan(r.dest()...)

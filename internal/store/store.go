@@ -27,10 +27,12 @@ type Deployments interface {
 
 // Operations is what the agent and the outbox need.
 type Operations interface {
-	// Task reads an operation and its resource in one statement, so that the
-	// operation's version and the resource belong together. domain.ErrNotFound
-	// where the operation's row is gone.
-	Task(ctx context.Context, id domain.OperationID) (Task, error)
+	// Task reads an operation and its resource, of the given type, in one
+	// statement, so that the operation's version and the resource belong together.
+	// domain.ErrNotFound where the operation's row is gone.
+	Task(ctx context.Context, t domain.ResourceType, id domain.OperationID) (Task, error)
+	// Operation reads an operation alone; domain.ErrNotFound where it is gone.
+	Operation(ctx context.Context, id domain.OperationID) (Operation, error)
 	// Finish ends an operation, or marks it in progress, if its version is still
 	// the given one; domain.ErrConflict where it has been reused since, so that the
 	// resource has to be looked at again. Doing it twice is the same as once; what
@@ -56,6 +58,43 @@ type States interface {
 	ObservedStates(ctx context.Context, instance domain.InstanceID, after domain.ApplicationID, limit int) ([]Observed, error)
 }
 
+// SyncRuns is what taking in a GitOpsDeploymentSyncRun needs, and how it is told
+// of what became of it.
+type SyncRuns interface {
+	// SyncChains reads, in one statement, every chain whose link row carries this
+	// name.
+	SyncChains(ctx context.Context, namespace, name string) ([]SyncChain, error)
+	// SaveSyncResult stores how a sync has gone, unless it is over already or gone.
+	SaveSyncResult(ctx context.Context, id domain.SyncOperationID, r domain.SyncResult) error
+}
+
+// Environments is what taking in a GitOpsDeploymentManagedEnvironment needs.
+type Environments interface {
+	EnvironmentChains(ctx context.Context, namespace, name string) ([]EnvironmentChain, error)
+	// Environment reads one of a tenant's; domain.ErrNotFound where it has none of
+	// that id, which is also the answer for another tenant's.
+	Environment(ctx context.Context, tenant domain.TenantID, id domain.EnvironmentID) (Environment, error)
+}
+
+// Credentials is what taking in a GitOpsDeploymentRepositoryCredential needs.
+type Credentials interface {
+	CredentialChains(ctx context.Context, namespace, name string) ([]CredentialChain, error)
+}
+
+// Projects says what tenants' projects are made from.
+type Projects interface {
+	// ProjectUses lists what the tenant's applications use, each once.
+	ProjectUses(ctx context.Context, tenant domain.TenantID) ([]ProjectUse, error)
+}
+
+// History keeps what has been deployed, when, by whom, and how it went.
+type History interface {
+	// RecordDeployment adds an entry, unless it is there or the deployment is gone.
+	RecordDeployment(ctx context.Context, r domain.DeploymentRecord) error
+	// History gives the newest entries of a deployment, newest first.
+	History(ctx context.Context, tenant domain.TenantID, id domain.ApplicationID, limit int) ([]HistoryEntry, error)
+}
+
 // Engines registers what the agent finds itself running beside.
 type Engines interface {
 	// RegisterEngine makes the cluster, the instance and their mappings exist, in
@@ -74,6 +113,35 @@ type Inventory interface {
 	Applications(ctx context.Context, instance domain.InstanceID, after domain.ApplicationID, limit int) ([]Application, error)
 }
 
+// DataKeys keeps the wrapped data keys of package seal: one for each tenant.
+type DataKeys interface {
+	// TenantDataKey gives the tenant's data key, to seal with, and notes that it is
+	// in use. domain.ErrNotFound where the tenant has none.
+	TenantDataKey(ctx context.Context, tenant domain.TenantID) (DataKey, error)
+	// DataKey gives the data key of an id, to open with; domain.ErrNotFound where it
+	// is gone or another tenant's, which is deliberately the same answer.
+	DataKey(ctx context.Context, tenant domain.TenantID, id string) (DataKey, error)
+	// AddDataKey stores a data key where its tenant has none, and gives the one that
+	// the tenant has then: of several at once, all get the same.
+	// domain.ErrMissingParent where the ring key has been retired.
+	AddDataKey(ctx context.Context, k DataKey) (DataKey, error)
+	// DataKeysToRewrap lists the data keys that another ring key than the given one
+	// wraps, a page at a time, in the order of the id: those after the given one.
+	DataKeysToRewrap(ctx context.Context, ringKey, after string, limit int) ([]DataKey, error)
+	// RewrapDataKey replaces what wraps a data key. domain.ErrConflict where it is no
+	// longer wrapped as it was, or gone; domain.ErrMissingParent where the new ring
+	// key has been retired.
+	RewrapDataKey(ctx context.Context, was DataKey, ringKey string, wrapped []byte) error
+	// CountDataKeys says how many data keys each ring key wraps.
+	CountDataKeys(ctx context.Context) (map[string]int, error)
+	// RetireRingKey makes sure that no data key is or ever will be wrapped by a ring
+	// key. domain.ErrConflict where one is.
+	RetireRingKey(ctx context.Context, id string) error
+	// SweepDataKeys removes the keys of tenants that have no row and have not been
+	// asked for since the given time, at most limit of them, and returns how many went.
+	SweepDataKeys(ctx context.Context, unusedSince time.Time, limit int) (int, error)
+}
+
 // Topic says what kind of row a change is about.
 type Topic string
 
@@ -81,6 +149,7 @@ type Topic string
 const (
 	TopicOperation        Topic = "operation"
 	TopicApplicationState Topic = "application_state"
+	TopicSyncOperation    Topic = "sync_operation"
 )
 
 // Event is one entry of change_log.
@@ -122,8 +191,14 @@ type Store interface {
 	Deployments
 	Operations
 	States
+	SyncRuns
+	Environments
+	Credentials
+	Projects
+	History
 	Engines
 	Inventory
+	DataKeys
 	Changes
 
 	// Ping says whether the database answers.

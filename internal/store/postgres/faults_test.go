@@ -228,7 +228,7 @@ func TestStatementsForACreate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Task(ctx, o[0].ID); err != nil {
+		if _, err := s.Task(ctx, domain.ResourceApplication, o[0].ID); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Finish(ctx, o[0].ID, o[0].Version, domain.OperationCompleted, ""); err != nil {

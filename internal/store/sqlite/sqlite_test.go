@@ -216,7 +216,7 @@ func TestOnCommit(t *testing.T) {
 		_, err := s.Apply(ctx, store.Change{Update: &store.Application{ID: "none", Version: 1}})
 		return err
 	})
-	step("a read", 0, func() error { _, err := s.Task(ctx, o[0].ID); return err })
+	step("a read", 0, func() error { _, err := s.Task(ctx, domain.ResourceApplication, o[0].ID); return err })
 }
 
 // A writer that is not ours holds the lock for a moment: our write waits.

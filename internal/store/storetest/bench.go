@@ -39,7 +39,7 @@ func Benchmark(b *testing.B, s store.Store) {
 		timed("chains", func() error { _, err := s.Chains(ctx, c.Insert.Link.Namespace, c.Insert.Link.Name); return err })
 		var o []store.Operation
 		timed("apply", func() (err error) { o, err = s.Apply(ctx, c); return err })
-		timed("task", func() error { _, err := s.Task(ctx, o[0].ID); return err })
+		timed("task", func() error { _, err := s.Task(ctx, domain.ResourceApplication, o[0].ID); return err })
 		timed("finish", func() error { return s.Finish(ctx, o[0].ID, o[0].Version, domain.OperationCompleted, "") })
 	}
 	for name, all := range took {

@@ -34,7 +34,7 @@ func (w world) place(t *testing.T, statement, letter string) {
 
 var furniture = []string{
 	`INSERT INTO cluster_user (id, namespace) VALUES ('{a}', 'ns-{a}')`,
-	`INSERT INTO cluster_credentials (id, tenant, host, sealed_token, key_id) VALUES ('cred-{a}', '{a}', 'https://h', $1, 'key-1')`,
+	`INSERT INTO cluster_credentials (id, tenant, host, sealed_origin, key_id) VALUES ('cred-{a}', '{a}', 'https://h', $1, 'key-1')`,
 	`INSERT INTO managed_environment (id, tenant, name, kind) VALUES ('{a}', '{a}', '', 'local')`,
 	`INSERT INTO managed_environment (id, tenant, name, kind, credentials_id) VALUES ('env-{a}', '{a}', 'prod', 'remote', 'cred-{a}')`,
 	`INSERT INTO kubernetes_to_db_resource_mapping VALUES ('Namespace', '{a}', 'ManagedEnvironment', '{a}', '{a}')`,

@@ -117,7 +117,7 @@ func testRemove(t *testing.T, w world) {
 			t.Errorf("%d rows left in %s", n, table)
 		}
 	}
-	task, err := w.Store.Task(t.Context(), announced[0].ID)
+	task, err := w.Store.Task(t.Context(), domain.ResourceApplication, announced[0].ID)
 	if err != nil || task.Application != nil {
 		t.Errorf("task after removal: %+v, %v; want one without an application", task, err)
 	}
@@ -219,14 +219,14 @@ func testDamagedSpec(t *testing.T, w world) {
 	if !read.Spec.Equal(domain.ApplicationSpec{}) {
 		t.Errorf("spec %+v, want an empty one", read.Spec)
 	}
-	if _, err := w.Store.Task(t.Context(), o.ID); err == nil {
+	if _, err := w.Store.Task(t.Context(), domain.ResourceApplication, o.ID); err == nil {
 		t.Error("the agent was given a task with a damaged spec")
 	}
 	if _, err := w.Store.Applications(t.Context(), "", "", 10); err == nil {
 		t.Error("a damaged spec was listed as if nothing were wrong")
 	}
 	w.apply(t, updating(read, "b")) // what taking in the CR does
-	if task, err := w.Store.Task(t.Context(), o.ID); err != nil || !task.Application.Spec.Equal(spec("b")) {
+	if task, err := w.Store.Task(t.Context(), domain.ResourceApplication, o.ID); err != nil || !task.Application.Spec.Equal(spec("b")) {
 		t.Errorf("task after the repair: %+v, %v", task, err)
 	}
 }

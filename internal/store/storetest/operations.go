@@ -107,13 +107,13 @@ func testFinish(t *testing.T, w world) {
 func testTask(t *testing.T, w world) {
 	w.register(t, engine)
 	ctx := t.Context()
-	_, err := w.Store.Task(ctx, domain.NewOperationID())
+	_, err := w.Store.Task(ctx, domain.ResourceApplication, domain.NewOperationID())
 	wantError(t, "no operation", err, domain.ErrNotFound)
 
 	o := w.create(t, alice, "uid-1")
 	a := row(alice, "uid-1")
 	a.Version = 1
-	task, err := w.Store.Task(ctx, o.ID)
+	task, err := w.Store.Task(ctx, domain.ResourceApplication, o.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func testTask(t *testing.T, w world) {
 	other := announcing(a)
 	other[0].ResourceType = domain.ResourceSyncOperation
 	o = w.apply(t, store.Change{Announce: other})[0]
-	if task, err := w.Store.Task(ctx, o.ID); err != nil || task.Application != nil {
+	if task, err := w.Store.Task(ctx, domain.ResourceApplication, o.ID); err != nil || task.Application != nil {
 		t.Errorf("task of another resource type: %+v, %v", task, err)
 	}
 
@@ -133,7 +133,7 @@ func testTask(t *testing.T, w world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if task, err := w.Store.Task(ctx, latest.ID); err != nil || task.Application == nil || task.Application.Tenant != alice {
+	if task, err := w.Store.Task(ctx, domain.ResourceApplication, latest.ID); err != nil || task.Application == nil || task.Application.Tenant != alice {
 		t.Errorf("task of an operation with a wrong tenant: %+v, %v", task, err)
 	}
 }
@@ -226,7 +226,7 @@ func testCollect(t *testing.T, w world) {
 		t.Errorf("collected %d, want 5", total)
 	}
 	for _, o := range kept {
-		if _, err := w.Store.Task(ctx, o); err != nil {
+		if _, err := w.Store.Task(ctx, domain.ResourceApplication, o); err != nil {
 			t.Errorf("an operation that is still needed is gone: %v", err)
 		}
 	}

@@ -115,7 +115,7 @@ func (r *race) work(t *testing.T, s store.Store) {
 
 func (r *race) carryOut(ctx context.Context, s store.Store, o domain.OperationID) error {
 	for {
-		task, err := s.Task(ctx, o)
+		task, err := s.Task(ctx, domain.ResourceApplication, o)
 		if err != nil {
 			return err
 		}
