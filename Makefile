@@ -33,6 +33,16 @@ bin/localkube: $(LOCALKUBE_SOURCES)
 bin/kubebuilder: bin/localkube
 	@rm -rf $@ && bin/localkube links --dir $@ > /dev/null && touch $@
 
+PREFIX ?= $(HOME)/.local
+.PHONY: install
+install: weir ## Install weir, also as "kubectl weir", into PREFIX (default ~/.local)
+	@install -d $(DESTDIR)$(PREFIX)/bin
+	@install -m 0755 bin/weir $(DESTDIR)$(PREFIX)/bin/weir
+	@ln -sf weir $(DESTDIR)$(PREFIX)/bin/kubectl-weir
+	@bin/weir completion kubectl > $(DESTDIR)$(PREFIX)/bin/kubectl_complete-weir
+	@chmod 0755 $(DESTDIR)$(PREFIX)/bin/kubectl_complete-weir
+	@echo "installed weir, kubectl-weir and kubectl_complete-weir in $(DESTDIR)$(PREFIX)/bin"
+
 .PHONY: up
 up: build ## Run the whole service on this machine; prints where to look
 	@bin/weir up --detach

@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weir-gitops/weir/internal/cli"
 )
 
 // version is set by the build.
@@ -27,7 +29,7 @@ func main() {
 	err := newRoot().ExecuteContext(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "weir:", err)
-		os.Exit(1)
+		os.Exit(cli.ExitCode(err))
 	}
 }
 
@@ -47,10 +49,12 @@ To try it on this machine:  weir up`,
 		SilenceErrors: true,
 	}
 	root.AddGroup(
+		&cobra.Group{ID: cli.GroupID, Title: "For tenants, with their own kubeconfig:"},
 		&cobra.Group{ID: "local", Title: "On this machine:"},
 		&cobra.Group{ID: "roles", Title: "The roles of the service:"},
 		&cobra.Group{ID: "operate", Title: "For operators:"},
 	)
-	root.AddCommand(newUp(), newDown(), newStatus(), newBackend(), newAgent(), newCRDs(), newMigrate())
+	root.AddCommand(newUp(), newDown(), newStatus(), newBackend(), newAgent(), newCRDs(), newMigrate(), newKeys())
+	cli.Attach(root, os.Args[0])
 	return root
 }
