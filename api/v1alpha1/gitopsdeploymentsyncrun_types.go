@@ -4,6 +4,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// TTLAnnotation, on a GitOpsDeploymentSyncRun, says how long it stays once it has
+// ended, such as "10m" or "48h".
+const TTLAnnotation = "managed-gitops.redhat.com/ttl-after-finished"
+
 // GitOpsDeploymentSyncRunSpec says which GitOpsDeployment to deploy now. It
 // cannot be changed: a run is one deployment.
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable, a GitOpsDeploymentSyncRun is one deployment: create another one instead"

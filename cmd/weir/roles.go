@@ -20,7 +20,6 @@ import (
 	crd "github.com/weir-gitops/weir/config/crd"
 	"github.com/weir-gitops/weir/internal/agent"
 	"github.com/weir-gitops/weir/internal/backend"
-	"github.com/weir-gitops/weir/internal/backend/intake"
 	"github.com/weir-gitops/weir/internal/fairq"
 	"github.com/weir-gitops/weir/internal/kube"
 	"github.com/weir-gitops/weir/internal/store"
@@ -30,7 +29,7 @@ import (
 // newBackend is the command of the role between tenants and database.
 func newBackend() *cobra.Command {
 	var f roleFlags
-	var policy intake.Policy
+	var tenancy tenancyFlags
 	c := &cobra.Command{
 		Use:     "backend",
 		GroupID: "roles",
@@ -38,12 +37,12 @@ func newBackend() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return runRole(c, f, crd.Tenant, func(ctx context.Context, p *platform) error {
-				return p.addBackend(ctx, policy, f.workers, f.perWorkspace)
+				return p.addBackend(ctx, tenancy, f.workers, f.perWorkspace)
 			})
 		},
 	}
 	f.add(c.Flags())
-	c.Flags().BoolVar(&policy.AllowPlainHTTP, "allow-plain-http", false, "accept http:// repositories; not for a service with strangers")
+	tenancy.add(c.Flags())
 	return c
 }
 
@@ -141,9 +140,13 @@ func requireCRDs(ctx context.Context, config *rest.Config, required ...func() ([
 	return nil
 }
 
-func (p *platform) addBackend(ctx context.Context, policy intake.Policy, workers, perWorkspace int) error {
+func (p *platform) addBackend(ctx context.Context, t tenancyFlags, workers, perWorkspace int) error {
+	if err := t.read(); err != nil {
+		return err
+	}
 	b, err := backend.New(ctx, backend.Options{
-		Config: p.config, Store: p.db, Notifier: p.db.notifier, Policy: policy,
+		Config: p.config, Store: p.db, Notifier: p.db.notifier,
+		Policy: t.policy, Quotas: t.quotas, SyncRunTTL: t.syncRunTTL, DeployerRole: t.deployerRole,
 		Workers: workers, PerWorkspace: perWorkspace,
 		Log: p.log.With("role", "backend"), Hops: p.hops, Queues: p.queues,
 	})

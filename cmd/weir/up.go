@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	crd "github.com/weir-gitops/weir/config/crd"
-	"github.com/weir-gitops/weir/internal/backend/intake"
 	"github.com/weir-gitops/weir/internal/kube"
 	"github.com/weir-gitops/weir/internal/store"
 	"github.com/weir-gitops/weir/internal/telemetry"
@@ -32,6 +31,7 @@ type upFlags struct {
 	engine          string
 	workers         int
 	perWorkspace    int
+	tenancy         tenancyFlags
 	log             telemetry.LogOptions
 	timeout         time.Duration
 	detach          bool
@@ -72,6 +72,12 @@ next time. A second "weir up" finds the first.`,
 	addEngineFlags(c, &f.engineNamespace, &f.engine, store.EngineNone)
 	addWorkerFlags(set, &f.workers, &f.perWorkspace)
 	addLogFlags(set, &f.log, "text")
+	f.tenancy.add(set)
+	// The sample's Git server is on the same machine and needs no encryption.
+	f.tenancy.policy.AllowPlainHTTP, f.tenancy.network.AllowLoopback, f.tenancy.network.AllowPrivate, f.tenancy.anyHostKey = true, true, true, true
+	for _, flag := range []string{"allow-plain-http", "allow-loopback", "allow-private-networks", "accept-any-ssh-host-key"} {
+		set.Lookup(flag).DefValue = "true"
+	}
 	return c
 }
 
@@ -211,8 +217,7 @@ func runAll(ctx context.Context, session *up.Session, cluster *up.Cluster, f upF
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	// A Git server on the same machine needs no encryption.
-	if err := p.addBackend(ctx, intake.Policy{AllowPlainHTTP: true}, f.workers, f.perWorkspace); err != nil {
+	if err := p.addBackend(ctx, f.tenancy, f.workers, f.perWorkspace); err != nil {
 		return err
 	}
 	if err := p.addAgent(ctx, f.engineNamespace, store.EngineKind(f.engine), f.workers, f.perWorkspace); err != nil {

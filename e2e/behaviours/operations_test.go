@@ -91,7 +91,7 @@ func Test46_TwoOperationsOnOneResourceBothComplete(t *testing.T) {
 		w.StartAgent()
 		for _, op := range []store.Operation{first, second} {
 			testkit.Eventually(w.T, "completed", func() string {
-				task, err := w.Store.Task(w.ctx, op.ID)
+				task, err := w.Store.Task(w.ctx, domain.ResourceApplication, op.ID)
 				w.must(err)
 				if task.Operation.State != domain.OperationCompleted {
 					return string(task.Operation.State)

@@ -4,13 +4,16 @@ package behaviours
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -91,6 +94,35 @@ func (w *world) report(cr *v1alpha1.GitOpsDeployment, status map[string]any) {
 	w.must(err)
 	app := &argov1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: w.EngineNamespace, Name: appName(cr)}}
 	w.must(w.api.Patch(w.ctx, app, client.RawPatch(types.MergePatchType, patch)))
+}
+
+func encode(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	must(t, err)
+	return text
+}
+
+// touch has a CR looked at again.
+func (w *world) touch(o client.Object) {
+	w.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":%q}}}`, rand.Text())
+	w.must(w.api.Patch(w.ctx, o, client.RawPatch(types.MergePatchType, patch)))
+}
+
+func (w *world) namespaceUID(name string) string {
+	w.Helper()
+	ns := &corev1.Namespace{}
+	w.must(w.api.Get(w.ctx, client.ObjectKey{Name: name}, ns))
+	return string(ns.UID)
+}
+
+// zero is an answer for Eventually: empty for zero.
+func zero(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
 }
 
 func appName(cr *v1alpha1.GitOpsDeployment) string {
@@ -250,7 +282,10 @@ func removeAll(t *testing.T, namespace string) {
 	}
 	ctx := context.WithoutCancel(t.Context())
 	unfinalize := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	for _, list := range []client.ObjectList{&v1alpha1.GitOpsDeploymentList{}, &argov1alpha1.ApplicationList{}, &operationv1alpha1.OperationList{}} {
+	for _, list := range []client.ObjectList{
+		&v1alpha1.GitOpsDeploymentSyncRunList{}, &v1alpha1.GitOpsDeploymentManagedEnvironmentList{}, &v1alpha1.GitOpsDeploymentRepositoryCredentialList{},
+		&v1alpha1.GitOpsDeploymentList{}, &argov1alpha1.ApplicationList{}, &operationv1alpha1.OperationList{},
+	} {
 		if err := api.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			t.Error(err)
 			return
@@ -272,19 +307,9 @@ func removeAll(t *testing.T, namespace string) {
 
 func items(list client.ObjectList) []client.Object {
 	var out []client.Object
-	switch l := list.(type) {
-	case *v1alpha1.GitOpsDeploymentList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *argov1alpha1.ApplicationList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *operationv1alpha1.OperationList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	}
+	_ = meta.EachListItem(list, func(o runtime.Object) error {
+		out = append(out, o.(client.Object))
+		return nil
+	})
 	return out
 }

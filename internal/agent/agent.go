@@ -5,7 +5,7 @@
 // of what was missed (package heal).
 //
 //	watch on Operations ───┐
-//	watch on Applications ─┼─▶ fair queue ─▶ operate step ─▶ Application, operation row
+//	watch on Applications ─┼─▶ fair queue ─▶ operate step ─▶ Application, AppProject, Secret, operation row
 //	sweeps ────────────────┘          └────▶ observe step ─▶ application state row
 //
 // Keys are (tenant, resource, runner): operating on an application and observing
@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
@@ -46,6 +47,8 @@ type Options struct {
 	Store  store.Store
 	// Notifier tells of operations before their CRs arrive.
 	Notifier notify.Notifier
+	// Sealer opens tenants' credentials; nil for an agent without a key ring.
+	Sealer operate.Opener
 	// Namespace is the engine instance's namespace, Kind what works in it.
 	Namespace string
 	Kind      store.EngineKind
@@ -79,6 +82,10 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	tenants, err := labels.Parse(argov1alpha1.TenantLabel)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := manager.New(o.Config, manager.Options{
 		Scheme:  kube.NewScheme(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
@@ -88,6 +95,8 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 			ByObject: map[client.Object]cache.ByObject{
 				// What does not carry our label is none of our business.
 				&argov1alpha1.Application{}: {Label: ours},
+				&argov1alpha1.AppProject{}:  {Label: tenants},
+				&corev1.Secret{}:            {Label: tenants},
 			},
 		},
 	})
@@ -97,7 +106,11 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	if err := mgr.GetCache().IndexField(ctx, &operationv1alpha1.Operation{}, resourceIndex, indexResource); err != nil {
 		return nil, fmt.Errorf("index Operations: %w", err)
 	}
-	if err := kube.WatchAll(ctx, mgr.GetCache(), &operationv1alpha1.Operation{}, &argov1alpha1.Application{}); err != nil {
+	if err := mgr.GetCache().IndexField(ctx, &argov1alpha1.Application{}, tenantIndex, indexTenant); err != nil {
+		return nil, fmt.Errorf("index Applications: %w", err)
+	}
+	if err := kube.WatchAll(ctx, mgr.GetCache(),
+		&operationv1alpha1.Operation{}, &argov1alpha1.Application{}, &argov1alpha1.AppProject{}, &corev1.Secret{}); err != nil {
 		return nil, err
 	}
 	a := &Agent{options: o, mgr: mgr}
@@ -105,7 +118,10 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.engine = &engineNamespace{namespace: o.Namespace, cached: mgr.GetClient(), live: mgr.GetAPIReader()}
-	a.operate = &operate.Steps{Engine: a.engine, Store: o.Store, Instance: a.instance, Log: o.Log}
+	a.operate = &operate.Steps{
+		Engine: a.engine, Store: o.Store, Syncs: o.Store, Sealer: o.Sealer, Instance: a.instance, Log: o.Log,
+		Projects: &operate.Projects{Engine: a.engine, Store: o.Store, Instance: a.instance},
+	}
 	a.observe = observe.NewSteps(a.engine, o.Store, o.Log)
 	a.rows = &heal.Rows{Store: o.Store, Engine: a.engine, Instance: a.instance, NewID: domain.NewOperationID, Log: o.Log}
 	if err := a.addController(); err != nil {
@@ -182,6 +198,10 @@ func (a *Agent) step(ctx context.Context, key fairq.Key) error {
 	})
 	if err == nil && key.Runner == string(domain.ResourceApplication) {
 		a.observeAgain(key)
+	}
+	if err == nil && key.Runner == string(domain.ResourceSyncOperation) {
+		// Another may have waited for the end of this one.
+		a.enqueueSyncs(key.Workspace, key.Application)
 	}
 	return err
 }

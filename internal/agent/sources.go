@@ -6,6 +6,8 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -31,6 +33,12 @@ func (a *Agent) addController() error {
 		return err
 	}
 	if err := c.Watch(source.TypedKind(a.mgr.GetCache(), &argov1alpha1.Application{}, a.applicationEvents())); err != nil {
+		return err
+	}
+	if err := c.Watch(source.TypedKind(a.mgr.GetCache(), &argov1alpha1.AppProject{}, versionEvents[*argov1alpha1.AppProject](a.engine, projectNames))); err != nil {
+		return err
+	}
+	if err := c.Watch(source.TypedKind(a.mgr.GetCache(), &corev1.Secret{}, versionEvents[*corev1.Secret](a.engine, secretNames))); err != nil {
 		return err
 	}
 	o.Notifier.Subscribe(store.TopicOperation, a.operationChanged)
@@ -71,6 +79,7 @@ func (a *Agent) applicationEvents() handler.TypedEventHandler[*argov1alpha1.Appl
 	observe := func(app *argov1alpha1.Application, q kube.Queue) {
 		a.engine.seen(app.Name, version(app))
 		q.Add(applicationKey(app, runnerObserve))
+		a.enqueueSyncs(app.Labels[argov1alpha1.TenantLabel], "")
 	}
 	return handler.TypedFuncs[*argov1alpha1.Application, fairq.Key]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*argov1alpha1.Application], q kube.Queue) {
@@ -84,6 +93,37 @@ func (a *Agent) applicationEvents() handler.TypedEventHandler[*argov1alpha1.Appl
 			q.Add(applicationKey(e.Object, runnerObserve))
 			// An operation may have waited for just this.
 			q.Add(applicationKey(e.Object, string(domain.ResourceApplication)))
+			a.enqueueSyncs(e.Object.Labels[argov1alpha1.TenantLabel], "")
+		},
+	}
+}
+
+// enqueueSyncs has the syncs of a tenant looked at that wait for an Application,
+// but for one.
+func (a *Agent) enqueueSyncs(tenant, but string) {
+	q := a.queue.Load()
+	if q == nil {
+		return
+	}
+	for _, id := range a.operate.SyncsOf(domain.TenantID(tenant)) {
+		if string(id) != but {
+			(*q).Add(fairq.Key{Workspace: tenant, Application: string(id), Runner: string(domain.ResourceSyncOperation)})
+		}
+	}
+}
+
+// versionEvents only note how far the cache is: these objects are ours alone, and
+// what somebody else does to them is for the sweep to undo.
+func versionEvents[T client.Object](e *engineNamespace, names string) handler.TypedEventHandler[T, fairq.Key] {
+	return handler.TypedFuncs[T, fairq.Key]{
+		CreateFunc: func(_ context.Context, ev event.TypedCreateEvent[T], _ kube.Queue) {
+			e.seen(names+ev.Object.GetName(), versionOf(ev.Object))
+		},
+		UpdateFunc: func(_ context.Context, ev event.TypedUpdateEvent[T], _ kube.Queue) {
+			e.seen(names+ev.ObjectNew.GetName(), versionOf(ev.ObjectNew))
+		},
+		DeleteFunc: func(_ context.Context, ev event.TypedDeleteEvent[T], _ kube.Queue) {
+			e.ended(names+ev.Object.GetName(), versionOf(ev.Object))
 		},
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
+	"github.com/weir-gitops/weir/internal/backend/deployer"
 	"github.com/weir-gitops/weir/internal/backend/heal"
 	"github.com/weir-gitops/weir/internal/backend/intake"
 	"github.com/weir-gitops/weir/internal/backend/outbox"
@@ -44,6 +44,12 @@ type Options struct {
 	Store    store.Store
 	Notifier notify.Notifier
 	Policy   intake.Policy
+	Quotas   intake.Quotas
+	// SyncRunTTL is how long a GitOpsDeploymentSyncRun stays once it has ended.
+	SyncRunTTL time.Duration
+	// DeployerRole is the ClusterRole of the service accounts as which engines
+	// deploy into tenants' namespaces.
+	DeployerRole string
 
 	// Workers is how many steps run at once, PerWorkspace how many of one tenant.
 	Workers      int
@@ -60,6 +66,7 @@ type Backend struct {
 	mgr     manager.Manager
 	cluster *cluster
 	steps   *intake.Deployments
+	runs    *intake.SyncRuns
 	outbox  *outbox.Outbox
 	links   *heal.Links
 	// queue is set, and then started closed, once the controller has one.
@@ -80,23 +87,34 @@ func New(ctx context.Context, o Options) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to Kubernetes: %w", err)
 	}
-	if err := mgr.GetCache().IndexField(ctx, &v1alpha1.GitOpsDeployment{}, uidIndex, indexUID); err != nil {
-		return nil, fmt.Errorf("index GitOpsDeployments: %w", err)
+	if err := addIndexes(ctx, mgr.GetCache()); err != nil {
+		return nil, err
 	}
-	if err := kube.WatchAll(ctx, mgr.GetCache(), &v1alpha1.GitOpsDeployment{}, kube.NamespaceMetadata()); err != nil {
+	if err := kube.WatchAll(ctx, mgr.GetCache(), append(tenantKinds(), kube.NamespaceMetadata())...); err != nil {
 		return nil, err
 	}
 	b := &Backend{options: o, mgr: mgr, started: make(chan struct{}), finished: make(chan struct{}, 1)}
 	b.cluster = &cluster{cached: mgr.GetClient(), live: mgr.GetAPIReader()}
 	b.outbox = &outbox.Outbox{Client: mgr.GetClient(), Store: o.Store, Log: o.Log}
+	accounts := &deployer.Accounts{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Role: o.DeployerRole}
+	if err := accounts.Check(ctx); err != nil {
+		return nil, err
+	}
 	b.steps = &intake.Deployments{
-		Cluster: b.cluster,
-		Store:   timedStore{o.Store, o.Hops},
-		Outbox:  timedOutbox{b.outbox, o.Hops},
-		Status:  timedStatus{&project.Deployments{Client: mgr.GetClient().Status(), Now: time.Now}, o.Hops},
-		Policy:  o.Policy,
-		NewID:   domain.NewOperationID,
-		Log:     o.Log,
+		Cluster:   b.cluster,
+		Store:     timedStore{o.Store, o.Hops},
+		Deployers: accounts,
+		Outbox:    timedOutbox{b.outbox, o.Hops},
+		Status:    timedStatus{&project.Deployments{Client: mgr.GetClient().Status(), Now: time.Now}, o.Hops},
+		Policy:    o.Policy,
+		Quotas:    o.Quotas,
+		NewID:     domain.NewOperationID,
+		Log:       o.Log,
+	}
+	b.runs = &intake.SyncRuns{
+		Cluster: b.cluster, Store: timedStore{o.Store, o.Hops}, Outbox: timedOutbox{b.outbox, o.Hops},
+		Status: &project.SyncRuns{Client: mgr.GetClient().Status(), Now: time.Now},
+		Quotas: o.Quotas, TTL: o.SyncRunTTL, NewID: domain.NewOperationID, Now: time.Now, Log: o.Log,
 	}
 	b.links = &heal.Links{Store: o.Store, Lookup: b.cluster.Deployment, Enqueue: b.enqueueDeployment, Log: o.Log}
 	if err := b.addController(ctx); err != nil {
@@ -131,19 +149,48 @@ func (b *Backend) Checks() []telemetry.Check {
 	}
 }
 
+// The runners beside those of package fairq.
+const (
+	runnerEnvironment = "environment"
+	runnerCredential  = "credential"
+)
+
 // step is what the controller runs for each key.
 func (b *Backend) step(ctx context.Context, key fairq.Key) error {
 	if key.Runner == runnerOutbox {
 		return b.outbox.Check(ctx, domain.OperationID(key.Application))
 	}
 	return b.options.Hops.Time(telemetry.HopIntake, func() error {
-		return b.steps.Step(ctx, key.Workspace, key.Application)
+		switch key.Runner {
+		case fairq.RunnerSyncRun:
+			return b.runs.Step(ctx, key.Workspace, key.Application)
+		default:
+			return b.stepDeployment(ctx, key.Workspace, key.Application)
+		}
 	})
 }
 
+// stepDeployment also wakes the runs that waited for the deployment to be taken
+// in.
+func (b *Backend) stepDeployment(ctx context.Context, namespace, name string) error {
+	err := b.steps.Step(ctx, namespace, name)
+	b.enqueueSyncRunsOf(ctx, namespace, name)
+	return err
+}
+
 func work(key fairq.Key) telemetry.Work {
-	if key.Runner == runnerOutbox {
+	w := telemetry.Work{Namespace: key.Workspace, Name: key.Application}
+	switch key.Runner {
+	case runnerOutbox:
 		return telemetry.Work{Operation: key.Application}
+	case fairq.RunnerSyncRun:
+		w.Kind = "GitOpsDeploymentSyncRun"
+	case runnerEnvironment:
+		w.Kind = "GitOpsDeploymentManagedEnvironment"
+	case runnerCredential:
+		w.Kind = "GitOpsDeploymentRepositoryCredential"
+	default:
+		w.Kind = "GitOpsDeployment"
 	}
-	return telemetry.Work{Kind: "GitOpsDeployment", Namespace: key.Workspace, Name: key.Application}
+	return w
 }

@@ -4,12 +4,17 @@ package backend
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -21,6 +26,29 @@ import (
 	"github.com/weir-gitops/weir/internal/kube"
 	"github.com/weir-gitops/weir/internal/store"
 )
+
+// tenantKinds are the kinds that tenants write.
+func tenantKinds() []client.Object {
+	return []client.Object{
+		&v1alpha1.GitOpsDeployment{}, &v1alpha1.GitOpsDeploymentSyncRun{},
+		&v1alpha1.GitOpsDeploymentManagedEnvironment{}, &v1alpha1.GitOpsDeploymentRepositoryCredential{},
+	}
+}
+
+func addIndexes(ctx context.Context, c cache.Cache) error {
+	for _, kind := range tenantKinds() {
+		if err := c.IndexField(ctx, kind, uidIndex, indexUID); err != nil {
+			return fmt.Errorf("index %T: %w", kind, err)
+		}
+	}
+	if err := c.IndexField(ctx, &v1alpha1.GitOpsDeployment{}, environmentIndex, indexEnvironment); err != nil {
+		return fmt.Errorf("index GitOpsDeployments: %w", err)
+	}
+	if err := c.IndexField(ctx, &v1alpha1.GitOpsDeploymentSyncRun{}, deploymentIndex, indexDeployment); err != nil {
+		return fmt.Errorf("index GitOpsDeploymentSyncRuns: %w", err)
+	}
+	return nil
+}
 
 // addController connects the queue to everything that can put a key into it.
 func (b *Backend) addController(ctx context.Context) error {
@@ -34,14 +62,18 @@ func (b *Backend) addController(ctx context.Context) error {
 	if err := c.Watch(source.TypedFunc[fairq.Key](b.captureQueue)); err != nil {
 		return err
 	}
-	if err := c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeployment{}, deploymentEvents())); err != nil {
-		return err
-	}
-	if err := c.Watch(source.TypedKind(b.mgr.GetCache(), kube.NamespaceMetadata(), b.namespaceEvents())); err != nil {
+	if err := errors.Join(
+		c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeployment{}, b.deploymentEvents())),
+		c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeploymentSyncRun{}, crEvents[*v1alpha1.GitOpsDeploymentSyncRun](fairq.RunnerSyncRun))),
+		c.Watch(source.TypedKind(b.mgr.GetCache(), kube.NamespaceMetadata(), b.namespaceEvents())),
+	); err != nil {
 		return err
 	}
 	o.Notifier.Subscribe(store.TopicApplicationState, func(e store.Event) {
 		b.enqueueUID(ctx, domain.ApplicationID(e.Key))
+	})
+	o.Notifier.Subscribe(store.TopicSyncOperation, func(e store.Event) {
+		b.enqueueResource(ctx, domain.ResourceSyncOperation, e.Key)
 	})
 	o.Notifier.Subscribe(store.TopicOperation, func(e store.Event) { b.operationChanged(ctx, e) })
 	return nil
@@ -58,44 +90,119 @@ func deploymentKey(namespace, name string) fairq.Key {
 	return fairq.Key{Workspace: namespace, Application: name, Runner: fairq.RunnerDeployment}
 }
 
-func (b *Backend) enqueueDeployment(namespace, name string) {
-	// Before the controller has started, notifications need not be put in: it
-	// begins with every deployment there is. Sweeps, which are about those that are
-	// not there any more, wait for it.
+// enqueue puts a key into the queue. Before the controller has started,
+// notifications need not be put in: it begins with every CR there is. Sweeps,
+// which are about those that are not there any more, wait for it.
+func (b *Backend) enqueue(key fairq.Key) {
 	if q := b.queue.Load(); q != nil {
-		(*q).Add(deploymentKey(namespace, name))
+		(*q).Add(key)
 	}
+}
+
+func (b *Backend) enqueueDeployment(namespace, name string) {
+	b.enqueue(deploymentKey(namespace, name))
 }
 
 func (b *Backend) enqueueUID(ctx context.Context, id domain.ApplicationID) {
-	if cr, ok := b.cluster.deploymentByUID(ctx, id); ok {
-		b.enqueueDeployment(cr.Namespace, cr.Name)
+	b.enqueueResource(ctx, domain.ResourceApplication, string(id))
+}
+
+// enqueueResource has the CR looked at that a row stands for, where there is one.
+func (b *Backend) enqueueResource(ctx context.Context, t domain.ResourceType, id string) {
+	var list client.ObjectList
+	var runner string
+	switch t {
+	case domain.ResourceApplication:
+		list, runner = &v1alpha1.GitOpsDeploymentList{}, fairq.RunnerDeployment
+	case domain.ResourceSyncOperation:
+		list, runner = &v1alpha1.GitOpsDeploymentSyncRunList{}, fairq.RunnerSyncRun
+	case domain.ResourceManagedEnvironment:
+		list, runner = &v1alpha1.GitOpsDeploymentManagedEnvironmentList{}, runnerEnvironment
+	case domain.ResourceRepositoryCredential:
+		list, runner = &v1alpha1.GitOpsDeploymentRepositoryCredentialList{}, runnerCredential
+	default:
+		return
+	}
+	b.enqueueListed(ctx, list, runner, client.MatchingFields{uidIndex: id})
+}
+
+// enqueueListed has all CRs looked at that the cache has of a kind.
+func (b *Backend) enqueueListed(ctx context.Context, list client.ObjectList, runner string, which ...client.ListOption) {
+	if err := b.cluster.cached.List(ctx, list, append(which, client.UnsafeDisableDeepCopy)...); err != nil {
+		b.options.Log.WarnContext(ctx, "cannot list from the cache", "error", err)
+		return
+	}
+	_ = meta.EachListItem(list, func(o runtime.Object) error {
+		if cr, isObject := o.(client.Object); isObject {
+			b.enqueue(fairq.Key{Workspace: cr.GetNamespace(), Application: cr.GetName(), Runner: runner})
+		}
+		return nil
+	})
+}
+
+// enqueueSyncRunsOf wakes the runs of a deployment that have not begun.
+func (b *Backend) enqueueSyncRunsOf(ctx context.Context, namespace, name string) {
+	var runs v1alpha1.GitOpsDeploymentSyncRunList
+	if err := b.cluster.cached.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{deploymentIndex: name}, client.UnsafeDisableDeepCopy); err != nil {
+		b.options.Log.WarnContext(ctx, "cannot list from the cache", "error", err)
+		return
+	}
+	for _, run := range runs.Items {
+		if run.Status.StartedAt == nil && run.Status.FinishedAt == nil {
+			b.enqueue(fairq.Key{Workspace: namespace, Application: run.Name, Runner: fairq.RunnerSyncRun})
+		}
 	}
 }
 
-// deploymentEvents lets through what can change a decision: the spec, the
-// deletion, finalizers, or another UID. Our own status writes come back as
+// crEvents lets through what can change a decision: the spec, the deletion,
+// finalizers, annotations, or another UID. Our own status writes come back as
 // events too, and must cost nothing.
-func deploymentEvents() handler.TypedEventHandler[*v1alpha1.GitOpsDeployment, fairq.Key] {
-	add := func(cr *v1alpha1.GitOpsDeployment, q workqueue.TypedRateLimitingInterface[fairq.Key]) {
-		q.Add(deploymentKey(cr.Namespace, cr.Name))
+func crEvents[T client.Object](runner string) handler.TypedFuncs[T, fairq.Key] {
+	add := func(cr T, q kube.Queue) {
+		q.Add(fairq.Key{Workspace: cr.GetNamespace(), Application: cr.GetName(), Runner: runner})
 	}
-	return handler.TypedFuncs[*v1alpha1.GitOpsDeployment, fairq.Key]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.GitOpsDeployment], q workqueue.TypedRateLimitingInterface[fairq.Key]) {
-			if e.IsInInitialList && looksSettled(e.Object) {
-				q.AddAfter(deploymentKey(e.Object.Namespace, e.Object.Name), settledAfter)
-				return
-			}
-			add(e.Object, q)
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.GitOpsDeployment], q workqueue.TypedRateLimitingInterface[fairq.Key]) {
+	return handler.TypedFuncs[T, fairq.Key]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q kube.Queue) { add(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q kube.Queue) {
 			if matters(e.ObjectOld, e.ObjectNew) {
 				add(e.ObjectNew, q)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.GitOpsDeployment], q workqueue.TypedRateLimitingInterface[fairq.Key]) {
-			add(e.Object, q)
-		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q kube.Queue) { add(e.Object, q) },
+	}
+}
+
+// deploymentEvents are those of any CR, with two more: what a starting backend
+// finds settled waits, and the end of a deployment lets in one that the quota had
+// kept out.
+func (b *Backend) deploymentEvents() handler.TypedEventHandler[*v1alpha1.GitOpsDeployment, fairq.Key] {
+	events := crEvents[*v1alpha1.GitOpsDeployment](fairq.RunnerDeployment)
+	created, deleted := events.CreateFunc, events.DeleteFunc
+	events.CreateFunc = func(ctx context.Context, e event.TypedCreateEvent[*v1alpha1.GitOpsDeployment], q kube.Queue) {
+		if e.IsInInitialList && looksSettled(e.Object) {
+			q.AddAfter(deploymentKey(e.Object.Namespace, e.Object.Name), settledAfter)
+			return
+		}
+		created(ctx, e, q)
+	}
+	events.DeleteFunc = func(ctx context.Context, e event.TypedDeleteEvent[*v1alpha1.GitOpsDeployment], q kube.Queue) {
+		deleted(ctx, e, q)
+		b.enqueueRefused(ctx, e.Object.Namespace)
+	}
+	return events
+}
+
+// enqueueRefused has the deployments of a namespace looked at that show an error.
+func (b *Backend) enqueueRefused(ctx context.Context, namespace string) {
+	var all v1alpha1.GitOpsDeploymentList
+	if err := b.cluster.cached.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		b.options.Log.WarnContext(ctx, "cannot list from the cache", "error", err)
+		return
+	}
+	for i := range all.Items {
+		if showsError(&all.Items[i]) {
+			b.enqueueDeployment(namespace, all.Items[i].Name)
+		}
 	}
 }
 
@@ -126,12 +233,12 @@ func (b *Backend) namespaceEvents() handler.TypedEventHandler[*metav1.PartialObj
 	}
 }
 
-func matters(before, after *v1alpha1.GitOpsDeployment) bool {
-	return before.UID != after.UID ||
-		before.Generation != after.Generation ||
-		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-		!slices.Equal(before.Finalizers, after.Finalizers) ||
-		!maps.Equal(before.Annotations, after.Annotations)
+func matters(before, after client.Object) bool {
+	return before.GetUID() != after.GetUID() ||
+		before.GetGeneration() != after.GetGeneration() ||
+		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
+		!slices.Equal(before.GetFinalizers(), after.GetFinalizers()) ||
+		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }
 
 // operationChanged reacts to what an agent, or a hand, did to an operation row.
@@ -142,11 +249,11 @@ func (b *Backend) operationChanged(ctx context.Context, e store.Event) {
 		b.recheckOperation(domain.OperationID(e.Key))
 	case domain.OperationCompleted:
 		b.armCollection()
-		if b.awaitsCompletion(ctx, domain.ApplicationID(e.Resource)) {
-			b.enqueueUID(ctx, domain.ApplicationID(e.Resource))
+		if e.ResourceType != domain.ResourceApplication || b.awaitsCompletion(ctx, domain.ApplicationID(e.Resource)) {
+			b.enqueueResource(ctx, e.ResourceType, e.Resource)
 		}
 	case domain.OperationFailed, domain.OperationInProgress:
-		b.enqueueUID(ctx, domain.ApplicationID(e.Resource))
+		b.enqueueResource(ctx, e.ResourceType, e.Resource)
 	}
 }
 

@@ -15,13 +15,13 @@ import (
 // dependencies.
 
 type timedStore struct {
-	store.Deployments
+	store.Store
 	hops *telemetry.Hops
 }
 
 func (t timedStore) Apply(ctx context.Context, c store.Change) (ops []store.Operation, err error) {
 	err = t.hops.Time(telemetry.HopCommit, func() error {
-		ops, err = t.Deployments.Apply(ctx, c)
+		ops, err = t.Store.Apply(ctx, c)
 		return err
 	})
 	return ops, err

@@ -74,16 +74,11 @@ func (b *Backend) sweepOnce(ctx context.Context) error {
 	return errors.Join(err, b.outbox.Scan(ctx))
 }
 
-// enqueueAll has every deployment looked at again, or every one of a namespace.
+// enqueueAll has every CR of the tenants looked at again, or every one of a
+// namespace.
 func (b *Backend) enqueueAll(ctx context.Context, which ...client.ListOption) {
-	var all v1alpha1.GitOpsDeploymentList
-	if err := b.cluster.cached.List(ctx, &all, which...); err != nil {
-		b.options.Log.WarnContext(ctx, "cannot list GitOpsDeployments", "error", err)
-		return
-	}
-	for _, cr := range all.Items {
-		b.enqueueDeployment(cr.Namespace, cr.Name)
-	}
+	b.enqueueListed(ctx, &v1alpha1.GitOpsDeploymentList{}, fairq.RunnerDeployment, which...)
+	b.enqueueListed(ctx, &v1alpha1.GitOpsDeploymentSyncRunList{}, fairq.RunnerSyncRun, which...)
 }
 
 // recheckOperation has the outbox look at a waiting operation after a while.

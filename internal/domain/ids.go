@@ -71,3 +71,25 @@ func ApplicationOfEngineName(name string) (ApplicationID, bool) {
 
 // OperationObjectName is the name of the Operation CR that announces a row.
 func OperationObjectName(id OperationID) string { return operationPrefix + string(id) }
+
+// SyncOperationID identifies a SyncOperation row: the UID of the
+// GitOpsDeploymentSyncRun.
+type SyncOperationID string
+
+// CredentialID identifies a RepositoryCredentials row: the UID of the
+// GitOpsDeploymentRepositoryCredential.
+type CredentialID string
+
+// EngineProjectName is the name of the AppProject of a tenant.
+func EngineProjectName(t TenantID) string { return "tenant-" + string(t) }
+
+// ClusterSecretName is the name of the engine's Secret for an environment, and
+// the name by which Applications point to it.
+func ClusterSecretName(e EnvironmentID) string { return "managed-env-" + string(e) }
+
+// RepositorySecretName is the name of the engine's Secret for a credential.
+func RepositorySecretName(c CredentialID) string { return "repo-cred-" + string(c) }
+
+// DeployerServiceAccount is the service account in a tenant's namespace as which
+// engines deploy into it.
+const DeployerServiceAccount = "weir-deployer"

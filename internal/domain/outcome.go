@@ -5,6 +5,7 @@ package domain
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Sentinel errors of the layers below a step. They are matched with errors.Is,
@@ -48,3 +49,20 @@ type Waiting struct {
 
 // Error gives the sentence that the tenant reads.
 func (w *Waiting) Error() string { return "waiting for " + w.For }
+
+// Later asks for another look after a while. It is no error: nothing is wrong.
+type Later struct {
+	After time.Duration
+}
+
+// Error is for the error interface only; nobody reads it.
+func (l *Later) Error() string { return "look again in " + l.After.String() }
+
+// Ended says that something a tenant asked for is over without having been done,
+// for good. It is shown to the tenant.
+type Ended struct {
+	Why string
+}
+
+// Error gives the sentence that the tenant reads.
+func (e *Ended) Error() string { return e.Why }

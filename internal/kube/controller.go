@@ -56,6 +56,7 @@ const stepDeadline = 30 * time.Second
 // place where outcomes become retries and log lines:
 //
 //	nil                    done
+//	*domain.Later          again after the time that it names
 //	domain.ErrConflict     again at once, then with backoff: somebody else was faster, that is no error
 //	*domain.Waiting        again later, with backoff; said at debug, the tenant's condition has it
 //	domain.ErrUnavailable  again later, with backoff; a warning
@@ -75,10 +76,14 @@ func NewController(mgr manager.Manager, o ControllerOptions, step Step) (Control
 			defer cancel()
 			err := step(bounded, key)
 			var waiting *domain.Waiting
+			var later *domain.Later
 			switch {
 			case err == nil:
 				limiter.Forget(key)
 				return reconcile.Result{}, nil
+			case errors.As(err, &later):
+				limiter.Forget(key)
+				return reconcile.Result{RequeueAfter: max(later.After, firstRetry)}, nil
 			case errors.Is(err, domain.ErrConflict):
 				o.Log.DebugContext(ctx, "again, because of a conflict", "queue", o.Name, "error", err)
 			case ctx.Err() != nil:

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-gitops/weir/internal/domain"
 )
 
 // FieldOwner is the name under which Weir applies objects.
@@ -91,4 +93,12 @@ func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		}
 	}
 	return false
+}
+
+// AsConflict makes the API server's "already exists" and "conflict" the domain's.
+func AsConflict(err error) error {
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
+		return fmt.Errorf("%w: %w", domain.ErrConflict, err)
+	}
+	return err
 }

@@ -19,6 +19,7 @@ type Namespace struct {
 	Name        string
 	UID         domain.TenantID
 	Terminating bool
+	Annotations map[string]string
 }
 
 // NamespaceMetadata is the object to watch namespaces by: metadata is all that
@@ -41,7 +42,7 @@ func ReadNamespace(ctx context.Context, name string, readers ...client.Reader) (
 		if err != nil {
 			return Namespace{}, err
 		}
-		return Namespace{Name: name, UID: domain.TenantID(m.UID), Terminating: !m.DeletionTimestamp.IsZero()}, nil
+		return Namespace{Name: name, UID: domain.TenantID(m.UID), Terminating: !m.DeletionTimestamp.IsZero(), Annotations: m.Annotations}, nil
 	}
 	return Namespace{}, fmt.Errorf("namespace %s: %w", name, domain.ErrNotFound)
 }

@@ -17,6 +17,7 @@ import (
 
 	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
+	"github.com/weir-gitops/weir/internal/recent"
 	"github.com/weir-gitops/weir/internal/store"
 )
 
@@ -28,11 +29,18 @@ type Applications interface {
 // Steps stores what an engine reports.
 type Steps struct {
 	Engine Applications
-	Store  store.States
+	Store  Store
 	Log    *slog.Logger
 
-	seed  maphash.Seed
-	known sync.Map // domain.ApplicationID → reported
+	seed     maphash.Seed
+	known    sync.Map // domain.ApplicationID → reported
+	recorded recent.Set[string]
+}
+
+// Store is where reports go.
+type Store interface {
+	store.States
+	RecordDeployment(ctx context.Context, r domain.DeploymentRecord) error
 }
 
 // reported is the last report of an application that is known to be stored.
@@ -45,7 +53,7 @@ type reported struct {
 }
 
 // NewSteps makes the steps of one engine instance.
-func NewSteps(e Applications, s store.States, l *slog.Logger) *Steps {
+func NewSteps(e Applications, s Store, l *slog.Logger) *Steps {
 	return &Steps{Engine: e, Store: s, Log: l, seed: maphash.MakeSeed()}
 }
 
@@ -97,12 +105,29 @@ func (s *Steps) Step(ctx context.Context, id domain.ApplicationID) error {
 			return nil
 		}
 	}
+	if err := s.record(ctx, app); err != nil {
+		return err
+	}
 	stored, err := s.Store.SaveState(ctx, state)
 	if err != nil {
 		return err
 	}
 	s.known.Store(id, reported{engineUID: state.EngineUID, digest: digest})
 	s.Log.DebugContext(ctx, "engine status", "health", state.Health, "sync", state.Sync, "stored", stored)
+	return nil
+}
+
+// record puts a deployment that has ended into the history, before its status is
+// stored: a status that is stored is not looked at again.
+func (s *Steps) record(ctx context.Context, app *argov1alpha1.Application) error {
+	r, ended := Record(app)
+	if !ended || s.recorded.Has(r.ID) {
+		return nil
+	}
+	if err := s.Store.RecordDeployment(ctx, r); err != nil {
+		return err
+	}
+	s.recorded.Add(r.ID)
 	return nil
 }
 

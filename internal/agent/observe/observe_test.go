@@ -41,6 +41,7 @@ type fakeStates struct {
 	listed  []store.Observed
 	pages   []int
 	saved   []string
+	records []domain.DeploymentRecord
 	NextErr error
 }
 
@@ -54,6 +55,14 @@ func (s *fakeStates) SaveState(_ context.Context, state domain.ApplicationState)
 	}
 	s.states[state.Application] = state
 	return true, nil
+}
+
+func (s *fakeStates) RecordDeployment(_ context.Context, r domain.DeploymentRecord) error {
+	if err := s.fails(); err != nil {
+		return err
+	}
+	s.records = append(s.records, r)
+	return nil
 }
 
 func (s *fakeStates) ObservedStates(_ context.Context, _ domain.InstanceID, after domain.ApplicationID, limit int) ([]store.Observed, error) {

@@ -26,37 +26,51 @@ const (
 )
 
 // application makes the engine's Application equal to the row.
-func (s *Steps) application(ctx context.Context, id domain.ApplicationID, row *store.Application) (progress, error) {
+func (s *Steps) application(ctx context.Context, id domain.ApplicationID, task store.Task) (progress, error) {
 	name := domain.EngineApplicationName(id)
-	if row == nil {
-		return s.removeApplication(ctx, name)
+	if task.Application == nil {
+		return s.removeApplication(ctx, name, task.Operation.Tenant)
 	}
-	want := RenderApplication(*row, s.Instance)
+	row := *task.Application
+	want := RenderApplication(row, s.Instance)
 	have, err := s.Engine.Application(ctx, name)
 	switch {
 	case err != nil:
 		return equal, fmt.Errorf("read Application: %w", err)
-	case have == nil:
+	case have != nil && !have.DeletionTimestamp.IsZero():
+		// It cannot be called back; once it is gone, it is created again.
+		return awaiting, nil
+	case have != nil && Follows(have, want):
+		return equal, nil
+	case have != nil && have.Spec.Destination != want.Spec.Destination:
+		// An engine that finds its destination changed leaves behind what it deployed
+		// to the old one. So the Application goes first, with all that it deployed.
+		if gone, err := s.Engine.DeleteApplication(ctx, name); err != nil || !gone {
+			return awaiting, err
+		}
+		have = nil
+	}
+	if err := s.Projects.Allow(ctx, row.Tenant, want); err != nil {
+		return equal, err
+	}
+	if have == nil {
 		if err := s.Engine.CreateApplication(ctx, want); err != nil {
 			return equal, fmt.Errorf("create Application: %w", err)
 		}
 		return equal, nil
-	case !have.DeletionTimestamp.IsZero():
-		// Somebody deleted it, and the engine is not done with that. It cannot be
-		// called back; once it is gone, it is created again.
-		return awaiting, nil
-	case Follows(have, want):
-		return equal, nil
 	}
 	if err := s.Engine.UpdateApplication(ctx, have, want); err != nil {
 		return equal, fmt.Errorf("update Application: %w", err)
+	}
+	if have.Spec.Source != nil && have.Spec.Source.RepoURL != want.Spec.Source.RepoURL {
+		return equal, s.Projects.Refresh(ctx, row.Tenant)
 	}
 	return equal, nil
 }
 
 // removeApplication deletes even where the cache has no such Application: it
 // may have been created a moment ago, and a miss costs one request.
-func (s *Steps) removeApplication(ctx context.Context, name string) (progress, error) {
+func (s *Steps) removeApplication(ctx context.Context, name string, t domain.TenantID) (progress, error) {
 	gone, err := s.Engine.DeleteApplication(ctx, name)
 	if err != nil {
 		return equal, fmt.Errorf("delete Application: %w", err)
@@ -64,7 +78,7 @@ func (s *Steps) removeApplication(ctx context.Context, name string) (progress, e
 	if !gone {
 		return awaiting, nil
 	}
-	return removed, nil
+	return removed, s.Projects.Refresh(ctx, t)
 }
 
 // Follows says whether an Application is as it should be, as far as that is ours

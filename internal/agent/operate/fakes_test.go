@@ -5,17 +5,20 @@ package operate
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
 	operationv1alpha1 "github.com/weir-gitops/weir/api/operation/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
+	"github.com/weir-gitops/weir/internal/seal"
 	"github.com/weir-gitops/weir/internal/store"
 	"github.com/weir-gitops/weir/internal/telemetry"
 )
@@ -56,7 +59,81 @@ type fakeEngine struct {
 	calls
 	operations   []operationv1alpha1.Operation
 	applications map[string]*argov1alpha1.Application
+	projects     map[string]*argov1alpha1.AppProject
+	secrets      map[string]*corev1.Secret
 }
+
+func (e *fakeEngine) ApplicationsOf(_ context.Context, t domain.TenantID) ([]argov1alpha1.Application, error) {
+	var out []argov1alpha1.Application
+	for _, app := range e.applications {
+		if app.Labels[argov1alpha1.TenantLabel] == string(t) {
+			out = append(out, *app.DeepCopy())
+		}
+	}
+	return out, e.called("ApplicationsOf")
+}
+
+func (e *fakeEngine) Project(_ context.Context, name string) (*argov1alpha1.AppProject, error) {
+	return e.projects[name].DeepCopy(), e.called("Project")
+}
+
+func (e *fakeEngine) PutProject(_ context.Context, _, want *argov1alpha1.AppProject) error {
+	if err := e.called("PutProject"); err != nil {
+		return err
+	}
+	e.projects[want.Name] = want.DeepCopy()
+	return nil
+}
+
+func (e *fakeEngine) DeleteProject(_ context.Context, have *argov1alpha1.AppProject) error {
+	delete(e.projects, have.Name)
+	return e.called("DeleteProject")
+}
+
+func (e *fakeEngine) Secret(_ context.Context, name string) (*corev1.Secret, error) {
+	return e.secrets[name].DeepCopy(), e.called("Secret")
+}
+
+func (e *fakeEngine) PutSecret(_ context.Context, have, want *corev1.Secret) error {
+	e.log = append(e.log, map[bool]string{true: "create ", false: "replace "}[have == nil]+want.Name)
+	if err := e.called("PutSecret"); err != nil {
+		return err
+	}
+	e.secrets[want.Name] = want.DeepCopy()
+	return nil
+}
+
+func (e *fakeEngine) DeleteSecret(_ context.Context, have *corev1.Secret) error {
+	e.log = append(e.log, "delete "+have.Name)
+	delete(e.secrets, have.Name)
+	return e.called("DeleteSecret")
+}
+
+func (e *fakeEngine) RequestSync(_ context.Context, app *argov1alpha1.Application, op argov1alpha1.Operation) error {
+	e.log = append(e.log, "request sync to "+op.Sync.Revision)
+	if err := e.called("RequestSync"); err != nil {
+		return err
+	}
+	e.applications[app.Name].Operation = &op
+	return nil
+}
+
+func (e *fakeEngine) CancelSync(_ context.Context, app *argov1alpha1.Application) error {
+	e.log = append(e.log, "cancel sync")
+	e.applications[app.Name].Operation = nil
+	return e.called("CancelSync")
+}
+
+func (e *fakeEngine) TerminateSync(_ context.Context, app *argov1alpha1.Application) error {
+	e.log = append(e.log, "terminate sync")
+	e.applications[app.Name].Status.OperationState.Phase = argov1alpha1.OperationTerminating
+	return e.called("TerminateSync")
+}
+
+// plain opens what was never sealed.
+type plain struct{}
+
+func (plain) Open(_ context.Context, _ seal.Place, v seal.Sealed) ([]byte, error) { return v.Text, nil }
 
 func (e *fakeEngine) Operations(_ context.Context, t domain.ResourceType, resource string) ([]operationv1alpha1.Operation, error) {
 	if err := e.called("Operations"); err != nil {
@@ -120,11 +197,38 @@ type fakeStore struct {
 	calls
 	operations   map[domain.OperationID]store.Operation
 	applications map[string]store.Application
+	syncs        map[domain.SyncOperationID]store.SyncOperation
+	environments map[string]store.Environment
+	credentials  map[string]store.RepositoryCredential
+	// earlier says that every sync has another before it.
+	earlier bool
 	// meanwhile runs before each Finish: what a backend does in between.
 	meanwhile func()
 }
 
-func (s *fakeStore) Task(_ context.Context, id domain.OperationID) (store.Task, error) {
+func (s *fakeStore) ProjectUses(_ context.Context, t domain.TenantID) ([]store.ProjectUse, error) {
+	var uses []store.ProjectUse
+	for _, a := range s.applications {
+		if a.Tenant == t {
+			uses = append(uses, store.ProjectUse{Repository: a.Spec.RepoURL, Environment: a.Environment, Namespace: a.Spec.Namespace})
+		}
+	}
+	return uses, s.called("ProjectUses")
+}
+
+func (s *fakeStore) SyncChains(context.Context, string, string) ([]store.SyncChain, error) {
+	panic("an agent does not read chains")
+}
+
+func (s *fakeStore) SaveSyncResult(_ context.Context, id domain.SyncOperationID, r domain.SyncResult) error {
+	s.log = append(s.log, fmt.Sprintf("%s %s: %s", id, r.Phase, r.Message))
+	row := s.syncs[id]
+	row.Result = r
+	s.syncs[id] = row
+	return s.called("SaveSyncResult")
+}
+
+func (s *fakeStore) Task(_ context.Context, _ domain.ResourceType, id domain.OperationID) (store.Task, error) {
 	if err := s.called("Task"); err != nil {
 		return store.Task{}, err
 	}
@@ -135,6 +239,15 @@ func (s *fakeStore) Task(_ context.Context, id domain.OperationID) (store.Task, 
 	task := store.Task{Operation: op}
 	if row, ok := s.applications[op.ResourceID]; ok {
 		task.Application = &row
+	}
+	if row, ok := s.syncs[domain.SyncOperationID(op.ResourceID)]; ok {
+		task.Sync, task.EarlierSync = &row, s.earlier
+	}
+	if row, ok := s.environments[op.ResourceID]; ok {
+		task.Environment = &row
+	}
+	if row, ok := s.credentials[op.ResourceID]; ok {
+		task.Credential = &row
 	}
 	return task, nil
 }
@@ -182,15 +295,26 @@ type worldOption func(*world)
 func newWorld(t *testing.T, options ...worldOption) *world {
 	t.Helper()
 	w := &world{
-		engine: &fakeEngine{applications: map[string]*argov1alpha1.Application{}},
-		store:  &fakeStore{operations: map[domain.OperationID]store.Operation{}, applications: map[string]store.Application{}},
-		log:    &bytes.Buffer{},
+		engine: &fakeEngine{
+			applications: map[string]*argov1alpha1.Application{}, projects: map[string]*argov1alpha1.AppProject{},
+			secrets: map[string]*corev1.Secret{},
+		},
+		store: &fakeStore{
+			operations: map[domain.OperationID]store.Operation{}, applications: map[string]store.Application{},
+			syncs: map[domain.SyncOperationID]store.SyncOperation{}, environments: map[string]store.Environment{},
+			credentials: map[string]store.RepositoryCredential{},
+		},
+		log: &bytes.Buffer{},
 	}
 	log, err := telemetry.NewLogger(w.log, telemetry.LogOptions{Format: "text", Level: "debug"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Steps = &Steps{Engine: w.engine, Store: w.store, Instance: instance, Log: log}
+	w.Steps = &Steps{
+		Engine: w.engine, Store: w.store, Syncs: w.store, Instance: instance, Log: log, Sealer: plain{},
+		Now:      func() time.Time { return time.Unix(100, 0) },
+		Projects: &Projects{Engine: w.engine, Store: w.store, Instance: instance},
+	}
 	for _, o := range options {
 		o(w)
 	}

@@ -10,12 +10,8 @@ import (
 	"github.com/weir-gitops/weir/internal/store"
 )
 
-const (
-	// localServer is how engines call the cluster that they run on.
-	localServer = "https://kubernetes.default.svc"
-	// defaultProject is the project that every engine has.
-	defaultProject = "default"
-)
+// localServer is how engines call the cluster that they run on.
+const localServer = "https://kubernetes.default.svc"
 
 // RenderApplication gives the engine's Application for a row. It is pure.
 func RenderApplication(row store.Application, instance store.Instance) *argov1alpha1.Application {
@@ -29,13 +25,13 @@ func RenderApplication(row store.Application, instance store.Instance) *argov1al
 			},
 		},
 		Spec: argov1alpha1.ApplicationSpec{
-			Project: defaultProject,
+			Project: domain.EngineProjectName(row.Tenant),
 			Source: &argov1alpha1.ApplicationSource{
 				RepoURL:        row.Spec.RepoURL,
 				Path:           row.Spec.Path,
 				TargetRevision: row.Spec.TargetRevision,
 			},
-			Destination: argov1alpha1.ApplicationDestination{Server: localServer, Namespace: row.Spec.Namespace},
+			Destination: destinationOf(row.Tenant, row.Environment, row.Spec.Namespace),
 		},
 	}
 	if instance.Kind != store.EngineNone {

@@ -43,7 +43,7 @@ func TestRenderApplication(t *testing.T) {
 				Finalizers: []string{"resources-finalizer.argocd.argoproj.io"},
 			},
 			Spec: argov1alpha1.ApplicationSpec{
-				Project:     "default",
+				Project:     "tenant-tenant-a",
 				Source:      &argov1alpha1.ApplicationSource{RepoURL: "https://git.example.com/shop", Path: "deploy", TargetRevision: "main"},
 				Destination: argov1alpha1.ApplicationDestination{Server: "https://kubernetes.default.svc", Namespace: "team-a"},
 			},
@@ -88,13 +88,13 @@ func TestRenderKeepsTenantTextOutOfIdentities(t *testing.T) {
 	t.Parallel()
 	hostile := application(func(r *store.Application) {
 		r.Name = "../../argocd"
-		r.Spec.Environment = "default"
+		r.Spec.Environment = "tenant-tenant-a"
 		r.Spec.RepoURL = "https://git.example.com/*"
 	})
 	app := RenderApplication(hostile, instance)
 	expect(t, "name", appName, app.Name)
 	expect(t, "namespace", "argocd", app.Namespace)
-	expect(t, "project", "default", app.Spec.Project)
+	expect(t, "project", "tenant-tenant-a", app.Spec.Project)
 	expect(t, "labels", map[string]string{argov1alpha1.TenantLabel: "tenant-a", argov1alpha1.ApplicationLabel: appID}, app.Labels)
 	expect(t, "cluster", argov1alpha1.ApplicationDestination{Server: localServer, Namespace: "team-a"}, app.Spec.Destination)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -34,16 +35,25 @@ type Engine interface {
 	// DeleteApplication says whether the Application is gone, or still waits for
 	// its finalizers.
 	DeleteApplication(ctx context.Context, name string) (gone bool, err error)
+
+	SyncEngine
+	SecretEngine
 }
 
 // Steps carries out the operations of one engine instance.
 type Steps struct {
 	Engine   Engine
 	Store    store.Operations
+	Syncs    store.SyncRuns
+	Projects *Projects
+	// Sealer is nil where the agent has no key ring; credentials then fail.
+	Sealer   Opener
 	Instance store.Instance
+	Now      func() time.Time
 	Log      *slog.Logger
 
 	notices notices
+	waits   waits
 }
 
 // finishTries bounds how often a step looks again because its operation was
@@ -98,7 +108,7 @@ func (s *Steps) carryOut(ctx context.Context, a announcement) error {
 		return s.Engine.DeleteOperation(ctx, a.cr)
 	}
 	for range finishTries {
-		task, err := s.Store.Task(ctx, a.id)
+		task, err := s.Store.Task(ctx, a.kind, a.id)
 		if errors.Is(err, domain.ErrNotFound) {
 			s.Log.InfoContext(ctx, "removing an Operation that has no row")
 			return s.end(ctx, a)
@@ -156,6 +166,9 @@ func (s *Steps) attempt(ctx context.Context, a announcement, task store.Task) er
 // end puts away an operation whose row is final or gone: its CR goes, or will go
 // without a question when it arrives.
 func (s *Steps) end(ctx context.Context, a announcement) error {
+	if a.kind == domain.ResourceSyncOperation {
+		s.waits.remove(domain.SyncOperationID(a.resource))
+	}
 	noticed := s.notices.over(a.kind, a.resource, a.id)
 	if a.cr == nil {
 		s.notices.byNotice.Add(a.id)
@@ -170,7 +183,13 @@ func (s *Steps) end(ctx context.Context, a announcement) error {
 func (s *Steps) makeEqual(ctx context.Context, task store.Task) (progress, error) {
 	switch task.Operation.ResourceType {
 	case domain.ResourceApplication:
-		return s.application(ctx, domain.ApplicationID(task.Operation.ResourceID), task.Application)
+		return s.application(ctx, domain.ApplicationID(task.Operation.ResourceID), task)
+	case domain.ResourceSyncOperation:
+		return s.syncOperation(ctx, domain.SyncOperationID(task.Operation.ResourceID), task)
+	case domain.ResourceManagedEnvironment:
+		return s.environment(ctx, domain.EnvironmentID(task.Operation.ResourceID), task)
+	case domain.ResourceRepositoryCredential:
+		return s.credential(ctx, domain.CredentialID(task.Operation.ResourceID), task)
 	default:
 		return equal, &unsupported{task.Operation.ResourceType}
 	}
@@ -194,5 +213,12 @@ func (u *unsupported) Error() string {
 // refused tells errors that trying again cannot help from those it can.
 func refused(err error) bool {
 	var u *unsupported
-	return errors.As(err, &u) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+	return errors.As(err, &u) || errors.Is(err, errNoKey) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+func (s *Steps) now() time.Time {
+	if s.Now == nil {
+		return time.Now()
+	}
+	return s.Now()
 }

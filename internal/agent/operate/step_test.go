@@ -238,13 +238,13 @@ func TestARefusedOperationFailsWithItsReason(t *testing.T) {
 
 func TestAnUnknownResourceTypeFails(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, announced("1", func(op *store.Operation) { op.ResourceType = domain.ResourceSyncOperation }))
-	w.engine.operations[0].Labels[operationv1alpha1.ResourceTypeLabel] = string(domain.ResourceSyncOperation)
-	if err := w.Step(t.Context(), domain.ResourceSyncOperation, appID); err != nil {
+	w := newWorld(t, announced("1", func(op *store.Operation) { op.ResourceType = domain.ResourceEngineInstance }))
+	w.engine.operations[0].Labels[operationv1alpha1.ResourceTypeLabel] = string(domain.ResourceEngineInstance)
+	if err := w.Step(t.Context(), domain.ResourceEngineInstance, appID); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "state", domain.OperationFailed, w.store.operations["1"].State)
-	expect(t, "message", "this agent cannot carry out operations on SyncOperation", w.store.operations["1"].Message)
+	expect(t, "message", "this agent cannot carry out operations on GitOpsEngineInstance", w.store.operations["1"].Message)
 }
 
 func TestATransientErrorIsRecordedAndTriedAgain(t *testing.T) {

@@ -164,6 +164,7 @@ func factsOf(cr *v1alpha1.GitOpsDeployment, options ...factsOption) deploymentFa
 	f := deploymentFacts{
 		cr: cr, tenant: tenantA,
 		placement: store.Placement{Instance: engineID, Namespace: "engine", Settled: true},
+		quotas:    DefaultQuotas(),
 		newID:     counter(),
 	}
 	for _, o := range options {

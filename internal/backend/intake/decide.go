@@ -3,6 +3,7 @@
 package intake
 
 import (
+	"reflect"
 	"slices"
 
 	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
@@ -25,8 +26,24 @@ type deploymentFacts struct {
 	// chain any more.
 	removal *store.Operation
 
+	// environment is what spec.destination.environment names, nil where it names
+	// none.
+	environment *environmentFacts
+
+	// older is how many deployments of the namespace are older than this one.
+	older  int
+	quotas Quotas
+
 	policy Policy
 	newID  func() domain.OperationID
+}
+
+// environmentFacts are what is known of the environment that a deployment names.
+type environmentFacts struct {
+	// row is nil where there is no such environment, or none that is connected;
+	// problem then says which.
+	row     *store.Environment
+	problem string
 }
 
 // deploymentDecision is what follows from the facts.
@@ -108,19 +125,25 @@ func decideLive(f deploymentFacts, own *store.Chain, change store.Change) deploy
 		// take a running application away.
 		return deploymentDecision{change: orNil(change), chain: own, verdict: err}
 	}
-	if spec.Environment != "" {
-		return deploymentDecision{change: orNil(change), chain: own, verdict: &domain.Waiting{For: "GitOpsDeploymentManagedEnvironment " + spec.Environment}}
+	environment, err := destination(f, &spec)
+	if err != nil {
+		return deploymentDecision{change: orNil(change), chain: own, verdict: err}
 	}
 	if f.terminating {
 		return deploymentDecision{change: orNil(change), chain: own, verdict: &domain.Waiting{For: "its namespace, which is being deleted"}}
 	}
-	if own != nil && own.Application.Spec.Equal(spec) && own.Application.Environment == domain.LocalEnvironment(f.tenant) {
+	if own == nil {
+		if err := beyond(QuotaDeployments, "GitOpsDeployments", f.older, f.quotas.Deployments); err != nil {
+			return deploymentDecision{change: orNil(change), verdict: err}
+		}
+	}
+	if own != nil && own.Application.Spec.Equal(spec) && own.Application.Environment == environment {
 		return deploymentDecision{change: orNil(change), chain: own}
 	}
 
 	row := store.Application{
 		ID: domain.ApplicationID(f.cr.UID), Tenant: f.tenant, Name: f.cr.Name,
-		Spec: spec, Instance: f.placement.Instance, Environment: domain.LocalEnvironment(f.tenant),
+		Spec: spec, Instance: f.placement.Instance, Environment: environment,
 		Generation: f.cr.Generation,
 	}
 	after := store.Chain{Link: store.Link{Application: row.ID, Tenant: f.tenant, Namespace: f.cr.Namespace, Name: f.cr.Name}}
@@ -128,6 +151,9 @@ func decideLive(f deploymentFacts, own *store.Chain, change store.Change) deploy
 		change.Insert = &store.NewApplication{Application: row, Link: after.Link}
 	} else {
 		row.Version, row.Instance = own.Application.Version, own.Application.Instance
+		if own.Application.Environment != environment {
+			change.LeavesEnvironment = f.tenant
+		}
 		after.State = own.State
 		change.Update = &row
 	}
@@ -142,7 +168,35 @@ func decideLive(f deploymentFacts, own *store.Chain, change store.Change) deploy
 	return deploymentDecision{change: &change, chain: &after}
 }
 
+// destination says which environment an application goes to, and holds the spec
+// to what the environment allows.
+func destination(f deploymentFacts, spec *domain.ApplicationSpec) (domain.EnvironmentID, error) {
+	if spec.Environment == "" {
+		return domain.LocalEnvironment(f.tenant), nil
+	}
+	e := f.environment
+	if e == nil || e.row == nil {
+		problem := "is not there"
+		if e != nil {
+			problem = e.problem
+		}
+		return "", &domain.Waiting{For: "GitOpsDeploymentManagedEnvironment " + spec.Environment + ", which " + problem}
+	}
+	if allowed := e.row.Credentials.Namespaces; len(allowed) > 0 && !slices.Contains(allowed, spec.Namespace) {
+		return "", &domain.Refusal{
+			Field: "spec.destination.namespace", Problem: "is not one of the namespaces that GitOpsDeploymentManagedEnvironment " + spec.Environment + " lists",
+			Remedy: "use one of them, or add it to spec.namespaces of the environment",
+		}
+	}
+	// Automated only where both sides want it.
+	spec.Automated = spec.Automated && e.row.AllowAutomated
+	return e.row.ID, nil
+}
+
 func remove(c *store.Change, chain store.Chain, newID func() domain.OperationID) {
+	if chain.Application.Environment != domain.LocalEnvironment(chain.Application.Tenant) {
+		c.LeavesEnvironment = chain.Application.Tenant
+	}
 	c.Remove = append(c.Remove, store.ApplicationRef{ID: chain.Application.ID, Tenant: chain.Application.Tenant})
 	c.Announce = append(c.Announce, store.NewOperation{
 		ID: newID(), Tenant: chain.Application.Tenant, Instance: chain.Application.Instance,
@@ -155,7 +209,7 @@ func removes(c store.Change, id domain.ApplicationID) bool {
 }
 
 func orNil(c store.Change) *store.Change {
-	if c.Tenant == nil && c.Insert == nil && c.Update == nil && len(c.Remove) == 0 && len(c.Announce) == 0 {
+	if reflect.ValueOf(c).IsZero() {
 		return nil
 	}
 	return &c

@@ -137,7 +137,7 @@ func drawFacts(t *rapid.T) deploymentFacts {
 	tenants := rapid.SampledFrom([]domain.TenantID{tenantA, tenantB, "uid-of-namespace-team-c"})
 	instances := rapid.SampledFrom([]domain.InstanceID{"engine-1", "engine-2"})
 	states := rapid.SampledFrom([]domain.OperationState{domain.OperationWaiting, domain.OperationInProgress, domain.OperationCompleted, domain.OperationFailed})
-	f := deploymentFacts{newID: counter()}
+	f := deploymentFacts{quotas: DefaultQuotas(), newID: counter()}
 	for _, uid := range rapid.SliceOfNDistinct(rapid.IntRange(1, 4), 0, 4, rapid.ID).Draw(t, "chains") {
 		c := chainOf(deployment("a", withUID(fmt.Sprintf("uid-%d", uid))),
 			ofTenant(tenants.Draw(t, "owner")), onInstance(instances.Draw(t, "instance")), atVersion(rapid.Int64Range(1, 9).Draw(t, "version")))

@@ -102,8 +102,9 @@ func TestDecideLiveDeployment(t *testing.T) {
 			factsOf(a, withChains(chainOf(a, func(c *store.Chain) { c.Application.Environment = "uid-of-prod" }))),
 			deploymentDecision{
 				change: &store.Change{
-					Update:   new(func() store.Application { r := row("deploy", 1); r.Version = 1; return r }()),
-					Announce: []store.NewOperation{announcement("op-1", tenantA, "uid-a")},
+					LeavesEnvironment: tenantA,
+					Update:            new(func() store.Application { r := row("deploy", 1); r.Version = 1; return r }()),
+					Announce:          []store.NewOperation{announcement("op-1", tenantA, "uid-a")},
 				},
 				chain: written(row("deploy", 1)),
 			},
@@ -118,7 +119,7 @@ func TestDecideLiveDeployment(t *testing.T) {
 		},
 		"an environment waits for it": {
 			factsOf(deployment("a", withDestination("prod", "shop")), withChains(own)),
-			deploymentDecision{chain: &own, verdict: &domain.Waiting{For: "GitOpsDeploymentManagedEnvironment prod"}},
+			deploymentDecision{chain: &own, verdict: &domain.Waiting{For: "GitOpsDeploymentManagedEnvironment prod, which is not there"}},
 		},
 		"new in a terminating namespace": {
 			factsOf(a, terminating()),
@@ -174,7 +175,7 @@ func TestDecideWithAnotherUIDUnderTheName(t *testing.T) {
 			factsOf(deployment("a", withDestination("prod", "shop")), withChains(old)),
 			deploymentDecision{
 				change:  &store.Change{Remove: removeOld, Announce: []store.NewOperation{announceOld}},
-				verdict: &domain.Waiting{For: "GitOpsDeploymentManagedEnvironment prod"},
+				verdict: &domain.Waiting{For: "GitOpsDeploymentManagedEnvironment prod, which is not there"},
 			},
 		},
 		"recreated in a terminating namespace": {

@@ -23,6 +23,10 @@ type Cluster interface {
 	// give nil for a CR that is not there.
 	Deployment(ctx context.Context, namespace, name string) (*v1alpha1.GitOpsDeployment, error)
 	DeploymentNow(ctx context.Context, namespace, name string) (*v1alpha1.GitOpsDeployment, error)
+	// Environment reads from the cache, nil for one that is not there.
+	Environment(ctx context.Context, namespace, name string) (*v1alpha1.GitOpsDeploymentManagedEnvironment, error)
+	// OlderDeployments counts those of the same namespace that are older.
+	OlderDeployments(ctx context.Context, cr *v1alpha1.GitOpsDeployment) (int, error)
 	// Namespace gives domain.ErrNotFound for one that is not there.
 	Namespace(ctx context.Context, name string) (kube.Namespace, error)
 	// Release takes our finalizer off.
@@ -41,15 +45,29 @@ type Projector interface {
 	Show(ctx context.Context, cr *v1alpha1.GitOpsDeployment, chain *store.Chain, verdict error) error
 }
 
+// Deployers prepare a tenant's namespace for being deployed into.
+type Deployers interface {
+	Ensure(ctx context.Context, t domain.TenantID, namespace string) error
+}
+
+// DeploymentStore is where deployments are taken in.
+type DeploymentStore interface {
+	store.Deployments
+	Environment(ctx context.Context, tenant domain.TenantID, id domain.EnvironmentID) (store.Environment, error)
+}
+
 // Deployments takes GitOpsDeployments in.
 type Deployments struct {
 	Cluster Cluster
-	Store   store.Deployments
-	Outbox  Outbox
-	Status  Projector
-	Policy  Policy
-	NewID   func() domain.OperationID
-	Log     *slog.Logger
+	Store   DeploymentStore
+	// Deployers may be nil where nothing deploys.
+	Deployers Deployers
+	Outbox    Outbox
+	Status    Projector
+	Policy    Policy
+	Quotas    Quotas
+	NewID     func() domain.OperationID
+	Log       *slog.Logger
 
 	placed placements
 }
@@ -80,6 +98,9 @@ func (d *Deployments) try(ctx context.Context, namespace, name string) error {
 		ctx = telemetry.WithWork(ctx, telemetry.Work{Tenant: string(facts.tenant), UID: string(facts.cr.UID)})
 	}
 	decision := decideDeployment(facts)
+	if err := d.prepare(ctx, facts, decision); err != nil {
+		return d.explain(ctx, facts.cr, err)
+	}
 	if err := d.act(ctx, &decision); err != nil {
 		d.placed.forget(facts.tenant)
 		return d.explain(ctx, facts.cr, err)
@@ -88,6 +109,16 @@ func (d *Deployments) try(ctx context.Context, namespace, name string) error {
 		d.placed.settle(facts.tenant, facts.placement)
 	}
 	return d.project(ctx, facts.cr, decision)
+}
+
+// prepare makes a tenant's namespace ready before anything is to be deployed into
+// it.
+func (d *Deployments) prepare(ctx context.Context, f deploymentFacts, decision deploymentDecision) error {
+	c := decision.change
+	if d.Deployers == nil || c == nil || c.Insert == nil && c.Update == nil || decision.chain.Application.Environment != domain.LocalEnvironment(f.tenant) {
+		return nil
+	}
+	return d.Deployers.Ensure(ctx, f.tenant, f.cr.Namespace)
 }
 
 // gather reads the facts. On an error the facts hold at least the CR, where it
@@ -113,7 +144,15 @@ func (d *Deployments) gather(ctx context.Context, namespace, name string) (deplo
 	if err != nil {
 		return f, fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
-	f.tenant, f.terminating = ns.UID, ns.Terminating
+	f.tenant, f.terminating, f.quotas = ns.UID, ns.Terminating, d.Quotas.In(ns.Annotations)
+	if !hasChain(f.chains, f.cr) {
+		if f.older, err = d.Cluster.OlderDeployments(ctx, f.cr); err != nil {
+			return f, fmt.Errorf("count the namespace's deployments: %w", err)
+		}
+	}
+	if f.environment, err = d.environment(ctx, f); err != nil {
+		return f, err
+	}
 	if f.placement, err = d.place(ctx, f); err != nil {
 		return f, err
 	}
@@ -121,6 +160,29 @@ func (d *Deployments) gather(ctx context.Context, namespace, name string) (deplo
 		f.removal, err = d.removal(ctx, f.cr)
 	}
 	return f, err
+}
+
+// environment reads what is known of the environment that the deployment names.
+func (d *Deployments) environment(ctx context.Context, f deploymentFacts) (*environmentFacts, error) {
+	name := f.cr.Spec.Destination.Environment
+	if name == "" || !f.cr.DeletionTimestamp.IsZero() {
+		return nil, nil
+	}
+	cr, err := d.Cluster.Environment(ctx, f.cr.Namespace, name)
+	if err != nil {
+		return nil, fmt.Errorf("read GitOpsDeploymentManagedEnvironment %s: %w", name, err)
+	}
+	if cr == nil || !cr.DeletionTimestamp.IsZero() {
+		return &environmentFacts{problem: "is not there"}, nil
+	}
+	row, err := d.Store.Environment(ctx, f.tenant, domain.EnvironmentID(cr.UID))
+	switch {
+	case errors.Is(err, domain.ErrNotFound), err == nil && row.Credentials == nil:
+		return &environmentFacts{problem: "is not connected; its own conditions say why"}, nil
+	case err != nil:
+		return nil, err
+	}
+	return &environmentFacts{row: &row}, nil
 }
 
 // wouldRemove says whether the chains hold any other UID than the CR's.

@@ -4,6 +4,7 @@ package intake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -56,6 +57,16 @@ type fakeCluster struct {
 	calls
 	cached, live map[string]*v1alpha1.GitOpsDeployment
 	namespaces   map[string]kube.Namespace
+	environments map[string]*v1alpha1.GitOpsDeploymentManagedEnvironment
+	older        int
+}
+
+func (c *fakeCluster) Environment(_ context.Context, _, name string) (*v1alpha1.GitOpsDeploymentManagedEnvironment, error) {
+	return c.environments[name].DeepCopy(), c.called("Environment", name)
+}
+
+func (c *fakeCluster) OlderDeployments(context.Context, *v1alpha1.GitOpsDeployment) (int, error) {
+	return c.older, nil
 }
 
 // set makes a CR known to the API server and to the cache; nil removes it.
@@ -103,13 +114,21 @@ type fakeStore struct {
 	operations map[string][]store.Operation
 	access     map[domain.TenantID]domain.InstanceID
 	// ready is the instance that unsettled tenants are sent to, empty for none.
-	ready domain.InstanceID
+	ready        domain.InstanceID
+	environments map[domain.EnvironmentID]store.Environment
 
 	// meanwhile, where not nil, runs once just before the next Apply: what another
 	// process does in between. replyLost fails the next Apply after it has committed.
 	meanwhile func()
 	replyLost error
 	changes   []store.Change
+}
+
+func (s *fakeStore) Environment(_ context.Context, t domain.TenantID, id domain.EnvironmentID) (store.Environment, error) {
+	if e, ok := s.environments[id]; ok && e.Tenant == t {
+		return e, s.called("Environment", id)
+	}
+	return store.Environment{}, errors.Join(domain.ErrNotFound, s.called("Environment", id))
 }
 
 func (s *fakeStore) Chains(_ context.Context, _, name string) ([]store.Chain, error) {
@@ -348,7 +367,7 @@ func newWorld(crs ...*v1alpha1.GitOpsDeployment) *world {
 	}
 	w.Deployments = &Deployments{
 		Cluster: w.cluster, Store: w.store, Outbox: w.outbox, Status: w.status,
-		NewID: counter(), Log: slog.New(slog.NewTextHandler(w.log, nil)),
+		Quotas: DefaultQuotas(), NewID: counter(), Log: slog.New(slog.NewTextHandler(w.log, nil)),
 	}
 	return w
 }
@@ -366,7 +385,7 @@ func (w *world) has(chains ...store.Chain) *world {
 // restarted is the same world with a process that remembers nothing.
 func (w *world) restarted() *world {
 	d := w.Deployments
-	w.Deployments = &Deployments{Cluster: d.Cluster, Store: d.Store, Outbox: d.Outbox, Status: d.Status, NewID: d.NewID, Log: d.Log}
+	w.Deployments = &Deployments{Cluster: d.Cluster, Store: d.Store, Outbox: d.Outbox, Status: d.Status, Quotas: d.Quotas, NewID: d.NewID, Log: d.Log}
 	return w
 }
 

@@ -68,6 +68,10 @@ func checkRepository(repo string, p Policy) error {
 	if strings.ContainsFunc(repo, unprintable) {
 		return refuse("contains a space or a control character", form)
 	}
+	// It becomes an entry of the tenant's project, where engines read patterns.
+	if strings.ContainsAny(repo, globs) {
+		return refuse("contains one of "+globs+", which stand for other characters in a list of repositories", "write it without them, percent-encoded where need be")
+	}
 	if user, at, isSCP := strings.Cut(repo, "@"); isSCP && !strings.Contains(repo, "://") {
 		host, path, _ := strings.Cut(at, ":")
 		if host == "" || path == "" || strings.HasPrefix(user, "-") || strings.HasPrefix(host, "-") || strings.HasPrefix(path, "-") {
@@ -95,10 +99,16 @@ func checkRepository(repo string, p Policy) error {
 	}
 }
 
+const globs = `*[]{}!\^`
+
 // checkRevision refuses what git would take for an option or for two revisions.
 func checkRevision(revision string) error {
+	return checkRevisionOf("spec.source.targetRevision", revision)
+}
+
+func checkRevisionOf(field, revision string) error {
 	if strings.HasPrefix(revision, "-") || strings.Contains(revision, "..") || strings.ContainsFunc(revision, unprintable) {
-		return &domain.Refusal{Field: "spec.source.targetRevision", Problem: "is not the name of one revision", Remedy: "name a branch, a tag or a commit"}
+		return &domain.Refusal{Field: field, Problem: "is not the name of one revision", Remedy: "name a branch, a tag or a commit"}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ import (
 // Store is what the outbox reads.
 type Store interface {
 	store.Engines
-	Task(ctx context.Context, id domain.OperationID) (store.Task, error)
+	Operation(ctx context.Context, id domain.OperationID) (store.Operation, error)
 	Unfinished(ctx context.Context, instance domain.InstanceID, after domain.OperationID, limit int) ([]store.Operation, error)
 }
 
@@ -89,12 +89,12 @@ func (o *Outbox) Check(ctx context.Context, id domain.OperationID) error {
 	if o.announced.Has(id) {
 		return nil
 	}
-	task, err := o.Store.Task(ctx, id)
-	if err != nil || task.Operation.State.Final() {
+	op, err := o.Store.Operation(ctx, id)
+	if err != nil || op.State.Final() {
 		return ignoreGone(err)
 	}
-	o.Log.InfoContext(ctx, "outbox: announcing an operation that nobody had announced", "operation", id, "tenant", task.Operation.Tenant)
-	return o.Announce(ctx, task.Operation)
+	o.Log.InfoContext(ctx, "outbox: announcing an operation that nobody had announced", "operation", id, "tenant", op.Tenant)
+	return o.Announce(ctx, op)
 }
 
 // scanPage bounds how many rows a scan holds at a time.

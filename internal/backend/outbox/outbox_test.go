@@ -53,15 +53,15 @@ func (s *fakeStore) Instances(context.Context) ([]store.Instance, error) {
 	return out, nil
 }
 
-func (s *fakeStore) Task(_ context.Context, id domain.OperationID) (store.Task, error) {
-	if err := s.called("Task"); err != nil {
-		return store.Task{}, err
+func (s *fakeStore) Operation(_ context.Context, id domain.OperationID) (store.Operation, error) {
+	if err := s.called("Operation"); err != nil {
+		return store.Operation{}, err
 	}
 	row, ok := s.rows[id]
 	if !ok {
-		return store.Task{}, domain.ErrNotFound
+		return store.Operation{}, domain.ErrNotFound
 	}
-	return store.Task{Operation: row}, nil
+	return row, nil
 }
 
 func (s *fakeStore) Unfinished(_ context.Context, instance domain.InstanceID, after domain.OperationID, limit int) ([]store.Operation, error) {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
@@ -31,23 +29,9 @@ func (d *Deployments) Show(ctx context.Context, cr *v1alpha1.GitOpsDeployment, c
 	if err != nil {
 		return err
 	}
-	if equality.Semantic.DeepEqual(cr.Status, status) {
-		return nil
-	}
 	shown := cr.DeepCopy()
 	shown.Status = status
-	switch err := d.Client.Update(ctx, shown); {
-	case apierrors.IsConflict(err):
-		return fmt.Errorf("write status: %w", domain.ErrConflict)
-	case apierrors.IsNotFound(err):
-		// Gone in the meantime: there is nobody left to show it to.
-		return nil
-	case err != nil:
-		return fmt.Errorf("write status: %w", err)
-	}
-	// The caller's copy is now the newest there is, should it be shown again.
-	*cr = *shown
-	return nil
+	return write(ctx, d.Client, cr, shown, &cr.Status, &shown.Status, func() { *cr = *shown })
 }
 
 // composeDeployment is pure: the same CR, rows, verdict and time give the same

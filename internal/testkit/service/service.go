@@ -12,12 +12,15 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-gitops/weir/internal/agent"
 	"github.com/weir-gitops/weir/internal/backend"
+	"github.com/weir-gitops/weir/internal/backend/deployer"
+	"github.com/weir-gitops/weir/internal/backend/intake"
 	"github.com/weir-gitops/weir/internal/kube"
 	"github.com/weir-gitops/weir/internal/notify"
 	"github.com/weir-gitops/weir/internal/store"
@@ -119,6 +122,7 @@ func (s *Service) StartBackend() {
 	n := s.open.notifier(s.log)
 	b, err := backend.New(s.t.Context(), backend.Options{
 		Config: s.config, Store: s.Store, Notifier: n, Workers: 8, PerWorkspace: 4, Log: s.log,
+		Quotas: intake.DefaultQuotas(), SyncRunTTL: time.Hour, DeployerRole: deployer.DefaultRole,
 	})
 	must(s.t, err)
 	s.backend = run(s.t, n.Run, b.Run)
