@@ -22,7 +22,9 @@ import (
 	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
 	crd "github.com/weir-gitops/weir/config/crd"
 	"github.com/weir-gitops/weir/config/install"
+	"github.com/weir-gitops/weir/internal/agent"
 	"github.com/weir-gitops/weir/internal/kube"
+	"github.com/weir-gitops/weir/internal/seal"
 	"github.com/weir-gitops/weir/internal/testkit/pg"
 )
 
@@ -159,7 +161,10 @@ func (r *Rig) install(ctx context.Context) error {
 	if err := kube.Install(ctx, r.Client, objects...); err != nil {
 		return err
 	}
-	return r.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: EngineNamespace}})
+	if err := r.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: EngineNamespace}}); err != nil {
+		return err
+	}
+	return r.Client.Create(ctx, agent.ArgoSettings(EngineNamespace))
 }
 
 // watchApplications serves the sightings and the engine's stand-in with one
@@ -205,7 +210,18 @@ func (r *Rig) WatchStatus(ctx context.Context) (stop func(), err error) {
 // startRoles starts the agent first: it registers the engine instance that the
 // backend places tenants on.
 func (r *Rig) startRoles(ctx context.Context) (err error) {
-	common := []string{"--kubeconfig", r.kubeconfig(), "--database", r.postgres.DSN(serviceDatabase)}
+	ring, err := seal.NewRing()
+	if err != nil {
+		return err
+	}
+	keys := seal.NewFile(filepath.Join(r.options.Folder, "keyring.json"))
+	if err := keys.Create(ctx, ring); err != nil {
+		return err
+	}
+	common := []string{
+		"--kubeconfig", r.kubeconfig(), "--database", r.postgres.DSN(serviceDatabase),
+		"--key-ring", filepath.Join(r.options.Folder, "keyring.json"),
+	}
 	if r.Agent, err = newRole("agent", r.options, append(common, "--engine", "argocd", "--engine-namespace", EngineNamespace)...); err != nil {
 		return err
 	}

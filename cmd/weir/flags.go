@@ -18,6 +18,7 @@ type roleFlags struct {
 	database     databaseFlags
 	log          telemetry.LogOptions
 	probes       string
+	keyRing      keyRingFlags
 	workers      int
 	perWorkspace int
 }
@@ -25,6 +26,7 @@ type roleFlags struct {
 func (f *roleFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default: what kubectl would use, or the pod's service account")
 	f.database.add(set)
+	f.keyRing.add(set)
 	addLogFlags(set, &f.log, "json")
 	set.StringVar(&f.probes, "probe-address", env("WEIR_PROBE_ADDRESS", ":8081"), "where /healthz, /readyz and /metrics are served (WEIR_PROBE_ADDRESS)")
 	addWorkerFlags(set, &f.workers, &f.perWorkspace)

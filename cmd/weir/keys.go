@@ -69,6 +69,19 @@ func openSealer(ctx context.Context, f keyRingFlags, config *rest.Config, keys s
 	return seal.NewSealer(ctx, source, keys)
 }
 
+// ensureKeyRing makes a key ring in a file where there is none.
+func ensureKeyRing(ctx context.Context, file string) error {
+	source := seal.NewFile(file)
+	if _, err := source.Load(ctx); !errors.Is(err, seal.ErrNoRing) {
+		return err
+	}
+	ring, err := seal.NewRing()
+	if err != nil {
+		return err
+	}
+	return source.Create(ctx, ring)
+}
+
 // keysFlags are what the commands on keys have in common.
 type keysFlags struct {
 	ring       keyRingFlags

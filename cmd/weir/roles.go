@@ -22,8 +22,10 @@ import (
 	"github.com/weir-gitops/weir/internal/backend"
 	"github.com/weir-gitops/weir/internal/fairq"
 	"github.com/weir-gitops/weir/internal/kube"
+	"github.com/weir-gitops/weir/internal/seal"
 	"github.com/weir-gitops/weir/internal/store"
 	"github.com/weir-gitops/weir/internal/telemetry"
+	"github.com/weir-gitops/weir/internal/tenantnet"
 )
 
 // newBackend is the command of the role between tenants and database.
@@ -93,6 +95,7 @@ type platform struct {
 	queues   *fairq.Metrics
 	config   *rest.Config
 	db       *database
+	sealer   *seal.Sealer
 
 	runs   []func(context.Context) error
 	checks []telemetry.Check
@@ -120,6 +123,9 @@ func newPlatform(ctx context.Context, w io.Writer, f roleFlags, required ...func
 		return nil, err
 	}
 	p.runs = append(p.runs, p.db.notifier.Run)
+	if p.sealer, err = openSealer(ctx, f.keyRing, p.config, p.db); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
 	return p, nil
 }
 
@@ -144,9 +150,14 @@ func (p *platform) addBackend(ctx context.Context, t tenancyFlags, workers, perW
 	if err := t.read(); err != nil {
 		return err
 	}
+	dialer, err := tenantnet.NewDialer(t.network)
+	if err != nil {
+		return err
+	}
 	b, err := backend.New(ctx, backend.Options{
 		Config: p.config, Store: p.db, Notifier: p.db.notifier,
 		Policy: t.policy, Quotas: t.quotas, SyncRunTTL: t.syncRunTTL, DeployerRole: t.deployerRole,
+		Sealer: p.sealer, Dialer: dialer, SSH: backend.SSHHosts{Known: t.knownHostText, AcceptAny: t.anyHostKey},
 		Workers: workers, PerWorkspace: perWorkspace,
 		Log: p.log.With("role", "backend"), Hops: p.hops, Queues: p.queues,
 	})
@@ -160,7 +171,7 @@ func (p *platform) addBackend(ctx context.Context, t tenancyFlags, workers, perW
 
 func (p *platform) addAgent(ctx context.Context, namespace string, kind store.EngineKind, workers, perWorkspace int) error {
 	a, err := agent.New(ctx, agent.Options{
-		Config: p.config, Store: p.db, Notifier: p.db.notifier, Namespace: namespace, Kind: kind,
+		Config: p.config, Store: p.db, Notifier: p.db.notifier, Namespace: namespace, Kind: kind, Sealer: p.sealer,
 		Workers: workers, PerWorkspace: perWorkspace,
 		Log: p.log.With("role", "agent"), Hops: p.hops, Queues: p.queues,
 	})

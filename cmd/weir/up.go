@@ -208,9 +208,13 @@ func runAll(ctx context.Context, session *up.Session, cluster *up.Cluster, f upF
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	if err := ensureKeyRing(ctx, folder.KeyRing()); err != nil {
+		return err
+	}
 	p, err := newPlatform(ctx, log, roleFlags{
 		kubeconfig: folder.Kubeconfig(),
 		database:   databaseFlags{address: "sqlite:" + folder.Database()},
+		keyRing:    keyRingFlags{file: folder.KeyRing()},
 		log:        f.log,
 	}, crd.Tenant, crd.Argo)
 	if err != nil {

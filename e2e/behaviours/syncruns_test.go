@@ -93,7 +93,7 @@ func (w *world) begin(app *argov1alpha1.Application) {
 	w.progress(app, map[string]any{
 		"operation": nil,
 		"status": map[string]any{"operationState": map[string]any{
-			"operation": app.Operation, "phase": "Running", "message": "syncing", "startedAt": at(-10*time.Second),
+			"operation": app.Operation, "phase": "Running", "message": "syncing", "startedAt": at(-10 * time.Second),
 			"finishedAt": nil, "syncResult": nil,
 		}},
 	})

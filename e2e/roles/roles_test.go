@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,7 @@ import (
 var (
 	cluster *controlplane.Cluster
 	weir    string
+	keyRing string
 )
 
 func TestMain(m *testing.M) {
@@ -54,6 +56,17 @@ func TestMain(m *testing.M) {
 			return
 		}
 		defer func() { _ = cluster.Stop() }()
+		folder, err := os.MkdirTemp("", "weir-roles-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return
+		}
+		defer func() { _ = os.RemoveAll(folder) }()
+		keyRing = filepath.Join(folder, "keyring.json")
+		if out, err := exec.Command(weir, "keys", "create", "--key-ring="+keyRing).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "weir keys create: %v\n%s", err, out)
+			return
+		}
 		code = pg.Run(m)
 	}()
 	os.Exit(code)
@@ -65,7 +78,7 @@ func refuse(t *testing.T, words []string, args ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, weir, args...)
-	c.Env = append(os.Environ(), "WEIR_DATABASE=", "KUBECONFIG=")
+	c.Env = append(os.Environ(), "WEIR_DATABASE=", "KUBECONFIG=", "WEIR_KEY_RING="+keyRing)
 	out, err := c.CombinedOutput()
 	var exit *exec.ExitError
 	if err == nil || !asExit(err, &exit) || exit.ExitCode() != 1 {
@@ -116,6 +129,17 @@ func TestBadSettings(t *testing.T) {
 		dsn = dsn[:strings.Index(dsn, "@")] + dsn[strings.LastIndex(dsn, "@"):]
 		refuse(t, []string{"refused"}, "backend", k, "--database="+dsn)
 	})
+	t.Run("no key ring", func(t *testing.T) {
+		dsn := pg.Shared(t).NewDatabase(t)
+		refuse(t, []string{"/no/such/ring", "weir keys create"}, "backend", k, "--key-ring=/no/such/ring", "--database="+dsn)
+		refuse(t, []string{"key ring", "--key-ring"}, "agent", k, "--key-ring=", "--database="+dsn)
+	})
+	t.Run("isolation half configured", func(t *testing.T) {
+		dsn := pg.Shared(t).NewDatabase(t)
+		refuse(t, []string{"isolation is half configured", "nosuchrole", "--deployer-role"}, "backend", k, "--deployer-role=nosuchrole", "--database="+dsn)
+		refuse(t, []string{"isolation is half configured", "change roles"}, "backend", k, "--deployer-role=cluster-admin", "--database="+dsn)
+		refuse(t, []string{"isolation is half configured", "argocd-cm", "impersonation"}, "agent", k, "--engine=argocd", "--engine-namespace=default", "--database="+dsn)
+	})
 	t.Run("no such database", func(t *testing.T) {
 		dsn := pg.Shared(t).DSN("nosuchdatabase")
 		refuse(t, []string{"nosuchdatabase"}, "backend", k, "--database="+dsn)
@@ -136,7 +160,7 @@ func role(t *testing.T, dsn string, args ...string) string {
 	address := "127.0.0.1:" + freePort(t)
 	args = append(args, "--kubeconfig="+cluster.Kubeconfig, "--probe-address="+address, "--log-level=warn", "--log-format=text")
 	c := exec.Command(weir, args...)
-	c.Env = append(os.Environ(), "WEIR_DATABASE="+dsn)
+	c.Env = append(os.Environ(), "WEIR_DATABASE="+dsn, "WEIR_KEY_RING="+keyRing)
 	c.Stdout, c.Stderr = t.Output(), t.Output()
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

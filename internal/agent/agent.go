@@ -117,6 +117,9 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	if a.instance, err = register(ctx, mgr.GetAPIReader(), o); err != nil {
 		return nil, err
 	}
+	if err := checkIsolation(ctx, mgr.GetAPIReader(), o.Namespace, o.Kind); err != nil {
+		return nil, err
+	}
 	a.engine = &engineNamespace{namespace: o.Namespace, cached: mgr.GetClient(), live: mgr.GetAPIReader()}
 	a.operate = &operate.Steps{
 		Engine: a.engine, Store: o.Store, Syncs: o.Store, Sealer: o.Sealer, Instance: a.instance, Log: o.Log,

@@ -22,9 +22,11 @@ import (
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
 	"github.com/weir-gitops/weir/internal/backend/deployer"
 	"github.com/weir-gitops/weir/internal/backend/heal"
 	"github.com/weir-gitops/weir/internal/backend/intake"
@@ -36,6 +38,7 @@ import (
 	"github.com/weir-gitops/weir/internal/notify"
 	"github.com/weir-gitops/weir/internal/store"
 	"github.com/weir-gitops/weir/internal/telemetry"
+	"github.com/weir-gitops/weir/internal/tenantnet"
 )
 
 // Options are what a backend needs.
@@ -47,6 +50,12 @@ type Options struct {
 	Quotas   intake.Quotas
 	// SyncRunTTL is how long a GitOpsDeploymentSyncRun stays once it has ended.
 	SyncRunTTL time.Duration
+	// Sealer encrypts tenants' credentials.
+	Sealer intake.Sealer
+	// Dialer reaches what tenants name.
+	Dialer *tenantnet.Dialer
+	// SSH says which hosts of SSH repositories are known.
+	SSH SSHHosts
 	// DeployerRole is the ClusterRole of the service accounts as which engines
 	// deploy into tenants' namespaces.
 	DeployerRole string
@@ -60,6 +69,13 @@ type Options struct {
 	Queues *fairq.Metrics
 }
 
+// SSHHosts are the SSH servers that are who they say.
+type SSHHosts struct {
+	// Known is the content of a known_hosts file; AcceptAny counts where it is empty.
+	Known     []byte
+	AcceptAny bool
+}
+
 // Backend is the role, put together.
 type Backend struct {
 	options Options
@@ -67,8 +83,13 @@ type Backend struct {
 	cluster *cluster
 	steps   *intake.Deployments
 	runs    *intake.SyncRuns
-	outbox  *outbox.Outbox
-	links   *heal.Links
+	// environments and credentials go out to what tenants name.
+	environments *intake.Environments
+	credentials  *intake.Credentials
+	background   *background
+
+	outbox *outbox.Outbox
+	links  *heal.Links
 	// queue is set, and then started closed, once the controller has one.
 	queue   atomic.Pointer[kube.Queue]
 	started chan struct{}
@@ -116,6 +137,9 @@ func New(ctx context.Context, o Options) (*Backend, error) {
 		Status: &project.SyncRuns{Client: mgr.GetClient().Status(), Now: time.Now},
 		Quotas: o.Quotas, TTL: o.SyncRunTTL, NewID: domain.NewOperationID, Now: time.Now, Log: o.Log,
 	}
+	if err := b.addOutreach(ctx); err != nil {
+		return nil, err
+	}
 	b.links = &heal.Links{Store: o.Store, Lookup: b.cluster.Deployment, Enqueue: b.enqueueDeployment, Log: o.Log}
 	if err := b.addController(ctx); err != nil {
 		return nil, err
@@ -126,6 +150,7 @@ func New(ctx context.Context, o Options) (*Backend, error) {
 // Run works until the context ends. It begins once notifications flow, because
 // only what changes after that is certain to be told.
 func (b *Backend) Run(ctx context.Context) error {
+	defer b.background.stop()
 	select {
 	case <-ctx.Done():
 		return nil
@@ -164,6 +189,13 @@ func (b *Backend) step(ctx context.Context, key fairq.Key) error {
 		switch key.Runner {
 		case fairq.RunnerSyncRun:
 			return b.runs.Step(ctx, key.Workspace, key.Application)
+		case runnerEnvironment:
+			err := b.environments.Step(ctx, key.Workspace, key.Application)
+			b.enqueueListed(ctx, &v1alpha1.GitOpsDeploymentList{}, fairq.RunnerDeployment,
+				client.InNamespace(key.Workspace), client.MatchingFields{environmentIndex: key.Application})
+			return err
+		case runnerCredential:
+			return b.credentials.Step(ctx, key.Workspace, key.Application)
 		default:
 			return b.stepDeployment(ctx, key.Workspace, key.Application)
 		}

@@ -65,6 +65,8 @@ func (b *Backend) addController(ctx context.Context) error {
 	if err := errors.Join(
 		c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeployment{}, b.deploymentEvents())),
 		c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeploymentSyncRun{}, crEvents[*v1alpha1.GitOpsDeploymentSyncRun](fairq.RunnerSyncRun))),
+		c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeploymentManagedEnvironment{}, crEvents[*v1alpha1.GitOpsDeploymentManagedEnvironment](runnerEnvironment))),
+		c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeploymentRepositoryCredential{}, crEvents[*v1alpha1.GitOpsDeploymentRepositoryCredential](runnerCredential))),
 		c.Watch(source.TypedKind(b.mgr.GetCache(), kube.NamespaceMetadata(), b.namespaceEvents())),
 	); err != nil {
 		return err

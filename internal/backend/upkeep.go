@@ -79,6 +79,8 @@ func (b *Backend) sweepOnce(ctx context.Context) error {
 func (b *Backend) enqueueAll(ctx context.Context, which ...client.ListOption) {
 	b.enqueueListed(ctx, &v1alpha1.GitOpsDeploymentList{}, fairq.RunnerDeployment, which...)
 	b.enqueueListed(ctx, &v1alpha1.GitOpsDeploymentSyncRunList{}, fairq.RunnerSyncRun, which...)
+	b.enqueueListed(ctx, &v1alpha1.GitOpsDeploymentManagedEnvironmentList{}, runnerEnvironment, which...)
+	b.enqueueListed(ctx, &v1alpha1.GitOpsDeploymentRepositoryCredentialList{}, runnerCredential, which...)
 }
 
 // recheckOperation has the outbox look at a waiting operation after a while.

@@ -39,6 +39,9 @@ func (f Folder) Path() string { return f.path }
 // Kubeconfig is the administrator's way into the cluster.
 func (f Folder) Kubeconfig() string { return filepath.Join(f.path, "kubeconfig") }
 
+// KeyRing is the file with the key ring that seals credentials.
+func (f Folder) KeyRing() string { return filepath.Join(f.path, "keyring.json") }
+
 // Database is the SQLite file.
 func (f Folder) Database() string { return filepath.Join(f.path, "weir.db") }
 
@@ -95,7 +98,7 @@ func (f Folder) Wipe() (left []string, err error) {
 	defer lock.Release()
 	for _, ours := range []string{
 		f.cluster(), f.clusterReady(), f.clusterLog(), f.repository(), f.Kubeconfig(), f.Sample(), f.Log(),
-		f.Database(), f.Database() + "-wal", f.Database() + "-shm", f.Database() + ".lock", f.state(), f.lock(),
+		f.Database(), f.KeyRing(), f.Database() + "-wal", f.Database() + "-shm", f.Database() + ".lock", f.state(), f.lock(),
 	} {
 		if err := os.RemoveAll(ours); err != nil {
 			return nil, fmt.Errorf("remove what weir up has made: %w", err)

@@ -23,10 +23,12 @@ import (
 	"github.com/weir-gitops/weir/internal/backend/intake"
 	"github.com/weir-gitops/weir/internal/kube"
 	"github.com/weir-gitops/weir/internal/notify"
+	"github.com/weir-gitops/weir/internal/seal"
 	"github.com/weir-gitops/weir/internal/store"
 	"github.com/weir-gitops/weir/internal/store/postgres"
 	"github.com/weir-gitops/weir/internal/store/sqlite"
 	"github.com/weir-gitops/weir/internal/telemetry"
+	"github.com/weir-gitops/weir/internal/tenantnet"
 	"github.com/weir-gitops/weir/internal/testkit/pg"
 )
 
@@ -84,6 +86,7 @@ type Service struct {
 	kind    store.EngineKind
 	open    opened
 	log     *slog.Logger
+	ring    *seal.File
 	backend *role
 	agent   *role
 }
@@ -99,12 +102,19 @@ func Start(t *testing.T, config *rest.Config, db Database, engineNamespace strin
 		Store: o.store, Raw: o.raw, EngineNamespace: engineNamespace,
 		t: t, config: config, kind: kind, open: o, log: log,
 	}
+	ring, err := seal.NewRing()
+	must(t, err)
+	s.ring = seal.NewFile(filepath.Join(t.TempDir(), "ring.json"))
+	must(t, s.ring.Create(t.Context(), ring))
 	t.Cleanup(func() {
 		s.StopBackend()
 		s.StopAgent()
 		_ = o.raw.Close()
 		must(t, o.store.Close())
 	})
+	if kind == store.EngineArgoCD {
+		must(t, client.IgnoreAlreadyExists(s.Client().Create(t.Context(), agent.ArgoSettings(engineNamespace))))
+	}
 	s.StartAgent()
 	s.StartBackend()
 	return s
@@ -122,10 +132,27 @@ func (s *Service) StartBackend() {
 	n := s.open.notifier(s.log)
 	b, err := backend.New(s.t.Context(), backend.Options{
 		Config: s.config, Store: s.Store, Notifier: n, Workers: 8, PerWorkspace: 4, Log: s.log,
+		Policy: intake.Policy{AllowPlainHTTP: true},
 		Quotas: intake.DefaultQuotas(), SyncRunTTL: time.Hour, DeployerRole: deployer.DefaultRole,
+		Sealer: s.sealer(), Dialer: s.dialer(), SSH: backend.SSHHosts{AcceptAny: true},
 	})
 	must(s.t, err)
 	s.backend = run(s.t, n.Run, b.Run)
+}
+
+// sealer is on a key ring of the service's own, which outlives its roles.
+func (s *Service) sealer() *seal.Sealer {
+	sealer, err := seal.NewSealer(s.t.Context(), s.ring, s.Store)
+	must(s.t, err)
+	return sealer
+}
+
+// dialer reaches this machine: that is where a test's clusters and repositories
+// are.
+func (s *Service) dialer() *tenantnet.Dialer {
+	d, err := tenantnet.NewDialer(tenantnet.Policy{AllowLoopback: true, ConnectTimeout: 2 * time.Second})
+	must(s.t, err)
+	return d
 }
 
 // StopBackend stops it, as for maintenance.
@@ -136,7 +163,7 @@ func (s *Service) StartAgent() {
 	n := s.open.notifier(s.log)
 	a, err := agent.New(s.t.Context(), agent.Options{
 		Config: s.config, Store: s.Store, Notifier: n, Namespace: s.EngineNamespace, Kind: s.kind,
-		Workers: 8, PerWorkspace: 4, Log: s.log,
+		Workers: 8, PerWorkspace: 4, Log: s.log, Sealer: s.sealer(),
 	})
 	must(s.t, err)
 	s.agent = run(s.t, n.Run, a.Run)
