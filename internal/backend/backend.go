@@ -126,7 +126,7 @@ func New(ctx context.Context, o Options) (*Backend, error) {
 		Store:     timedStore{o.Store, o.Hops},
 		Deployers: accounts,
 		Outbox:    timedOutbox{b.outbox, o.Hops},
-		Status:    timedStatus{&project.Deployments{Client: mgr.GetClient().Status(), Now: time.Now}, o.Hops},
+		Status:    timedStatus{&project.Deployments{Client: mgr.GetClient().Status(), Events: mgr.GetEventRecorder("weir"), Now: time.Now}, o.Hops},
 		Policy:    o.Policy,
 		Quotas:    o.Quotas,
 		NewID:     domain.NewOperationID,
@@ -134,7 +134,7 @@ func New(ctx context.Context, o Options) (*Backend, error) {
 	}
 	b.runs = &intake.SyncRuns{
 		Cluster: b.cluster, Store: timedStore{o.Store, o.Hops}, Outbox: timedOutbox{b.outbox, o.Hops},
-		Status: &project.SyncRuns{Client: mgr.GetClient().Status(), Now: time.Now},
+		Status: &project.SyncRuns{Client: mgr.GetClient().Status(), Events: mgr.GetEventRecorder("weir"), Now: time.Now},
 		Quotas: o.Quotas, TTL: o.SyncRunTTL, NewID: domain.NewOperationID, Now: time.Now, Log: o.Log,
 	}
 	if err := b.addOutreach(ctx); err != nil {

@@ -60,16 +60,16 @@ func (b *Backend) addOutreach(ctx context.Context) error {
 		connections: probe.New[intake.ConnectAnswer](ctx, limits), checks: probe.New[intake.CheckAnswer](ctx, limits),
 	}
 	watched := secretReferences{ctx, references}
-	status := b.mgr.GetClient().Status()
+	status, events := b.mgr.GetClient().Status(), b.mgr.GetEventRecorder("weir")
 	b.environments = &intake.Environments{
 		Cluster: b.cluster, Store: timedStore{o.Store, o.Hops}, Outbox: timedOutbox{b.outbox, o.Hops},
-		Status: &project.Environments{Client: status, Now: time.Now}, Sealer: o.Sealer,
+		Status: &project.Environments{Client: status, Events: events, Now: time.Now}, Sealer: o.Sealer,
 		Probes: b.background.connections, Reach: &reach.Clusters{Dialer: o.Dialer, Timeout: requestTimeout}, References: watched,
 		Quotas: o.Quotas, Key: environmentKey, NewID: domain.NewOperationID, Now: time.Now, Log: o.Log,
 	}
 	b.credentials = &intake.Credentials{
 		Cluster: b.cluster, Store: timedStore{o.Store, o.Hops}, Outbox: timedOutbox{b.outbox, o.Hops},
-		Status: &project.Credentials{Client: status, Now: time.Now}, Sealer: o.Sealer,
+		Status: &project.Credentials{Client: status, Events: events, Now: time.Now}, Sealer: o.Sealer,
 		Probes: b.background.checks, Check: b.checkRepository, References: watched,
 		Quotas: o.Quotas, Policy: o.Policy, Key: credentialKey, NewID: domain.NewOperationID, Now: time.Now, Log: o.Log,
 	}

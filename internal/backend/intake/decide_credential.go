@@ -57,6 +57,8 @@ type CredentialVerdict struct {
 	Checked     *CheckAnswer
 	// Operation is why the engine does not have it yet.
 	Operation string
+	// Rotated says that this has taken the place of an earlier credential.
+	Rotated bool
 }
 
 // credentialDecision is what follows from the facts.
@@ -121,6 +123,7 @@ func decideCredential(f credentialFacts) credentialDecision {
 	}
 	if stored {
 		row.Version = own.Credential.Version
+		d.verdict.Rotated = true
 	}
 	if !f.placement.Settled {
 		change.Tenant = &store.Tenant{ID: f.tenant, Namespace: f.cr.Namespace, Instance: f.placement.Instance}

@@ -60,6 +60,8 @@ type environmentDecision struct {
 type EnvironmentCondition struct {
 	Reason  v1alpha1.ConditionReason
 	Message string
+	// Rotated says that other credentials have taken the place of the ones before.
+	Rotated bool
 }
 
 const (
@@ -118,7 +120,7 @@ func removeEnvironmentRow(change *store.Change, c store.EnvironmentChain, placed
 
 func decideLiveEnvironment(f environmentCRFacts, own *store.EnvironmentChain, change *store.Change) environmentDecision {
 	say := func(reason v1alpha1.ConditionReason, message string) environmentDecision {
-		return environmentDecision{condition: &EnvironmentCondition{reason, message}}
+		return environmentDecision{condition: &EnvironmentCondition{Reason: reason, Message: message}}
 	}
 	connected := own != nil && own.Environment != nil && own.Environment.Credentials != nil
 	switch {
@@ -167,12 +169,13 @@ func putAnswered(f environmentCRFacts, own *store.EnvironmentChain, change *stor
 			ServiceAccount: c.ServiceAccount, TokenExpires: c.Expires,
 		},
 	}
-	if own != nil && own.Environment != nil && own.Environment.Credentials != nil {
+	rotated := own != nil && own.Environment != nil && own.Environment.Credentials != nil
+	if rotated {
 		e.Credentials.Version = own.Environment.Credentials.Version
 	}
 	put(f, change, e)
 	return environmentDecision{
-		change: change, put: &c, condition: &EnvironmentCondition{Reason: v1alpha1.ReasonSucceeded}, later: renewal(*e.Credentials, f.now),
+		change: change, put: &c, condition: &EnvironmentCondition{Reason: v1alpha1.ReasonSucceeded, Rotated: rotated}, later: renewal(*e.Credentials, f.now),
 	}
 }
 

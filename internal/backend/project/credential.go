@@ -17,6 +17,8 @@ import (
 // Credentials writes the status of GitOpsDeploymentRepositoryCredentials.
 type Credentials struct {
 	Client client.SubResourceWriter
+	// Events may be nil.
+	Events Recorder
 	Now    func() time.Time
 }
 
@@ -28,7 +30,12 @@ func (c *Credentials) ShowCredential(ctx context.Context, cr *v1alpha1.GitOpsDep
 	if len(shown.Status.Conditions) > 0 {
 		shown.Status.ObservedGeneration = max(cr.Status.ObservedGeneration, cr.Generation)
 	}
-	return write(ctx, c.Client, cr, shown, &cr.Status, &shown.Status, func() { *cr = *shown })
+	happened := conditionHappenings(cr.Status.Conditions, shown.Status.Conditions, v1alpha1.ConditionValidRepositoryCredential, eventAccepted, v.Rotated)
+	err := write(ctx, c.Client, cr, shown, &cr.Status, &shown.Status, func() { *cr = *shown })
+	if err == nil {
+		tell(c.Events, cr, happened)
+	}
+	return err
 }
 
 // composeCredential is pure.

@@ -18,6 +18,8 @@ import (
 // Deployments writes the status of GitOpsDeployments.
 type Deployments struct {
 	Client client.SubResourceWriter
+	// Events may be nil.
+	Events Recorder
 	Now    func() time.Time
 }
 
@@ -31,7 +33,10 @@ func (d *Deployments) Show(ctx context.Context, cr *v1alpha1.GitOpsDeployment, c
 	}
 	shown := cr.DeepCopy()
 	shown.Status = status
-	return write(ctx, d.Client, cr, shown, &cr.Status, &shown.Status, func() { *cr = *shown })
+	return write(ctx, d.Client, cr, shown, &cr.Status, &shown.Status, func() {
+		tell(d.Events, shown, deploymentHappenings(cr.Status, status, verdict))
+		*cr = *shown
+	})
 }
 
 // composeDeployment is pure: the same CR, rows, verdict and time give the same

@@ -17,6 +17,8 @@ import (
 // Environments writes the status of GitOpsDeploymentManagedEnvironments.
 type Environments struct {
 	Client client.SubResourceWriter
+	// Events may be nil.
+	Events Recorder
 	Now    func() time.Time
 }
 
@@ -32,7 +34,12 @@ func (e *Environments) ShowEnvironment(ctx context.Context, cr *v1alpha1.GitOpsD
 	}
 	setStandard(&shown.Status.Conditions, v1alpha1.ConditionConnectionInitializationSucceeded, status, c.Reason, c.Message, cr.Generation, e.Now())
 	shown.Status.ObservedGeneration = max(cr.Status.ObservedGeneration, cr.Generation)
-	return write(ctx, e.Client, cr, shown, &cr.Status, &shown.Status, func() { *cr = *shown })
+	happened := conditionHappenings(cr.Status.Conditions, shown.Status.Conditions, v1alpha1.ConditionConnectionInitializationSucceeded, eventConnected, c.Rotated)
+	err := write(ctx, e.Client, cr, shown, &cr.Status, &shown.Status, func() { *cr = *shown })
+	if err == nil {
+		tell(e.Events, cr, happened)
+	}
+	return err
 }
 
 // setStandard sets a condition of Kubernetes' own kind.

@@ -19,6 +19,8 @@ import (
 // SyncRuns writes the status of GitOpsDeploymentSyncRuns.
 type SyncRuns struct {
 	Client client.SubResourceWriter
+	// Events may be nil.
+	Events Recorder
 	Now    func() time.Time
 }
 
@@ -27,7 +29,10 @@ type SyncRuns struct {
 func (s *SyncRuns) ShowSyncRun(ctx context.Context, cr *v1alpha1.GitOpsDeploymentSyncRun, chain *store.SyncChain, verdict error) error {
 	shown := cr.DeepCopy()
 	shown.Status = composeSyncRun(cr, chain, verdict, s.Now())
-	return write(ctx, s.Client, cr, shown, &cr.Status, &shown.Status, func() { *cr = *shown })
+	return write(ctx, s.Client, cr, shown, &cr.Status, &shown.Status, func() {
+		tell(s.Events, shown, syncRunHappenings(cr.Status, shown.Status, verdict))
+		*cr = *shown
+	})
 }
 
 // composeSyncRun is pure.
