@@ -31,12 +31,18 @@ type sizes struct {
 	stuck  int
 	missed int
 	idle   time.Duration
+
+	environments int // that answer
+	dead         int // that never do
+	full         int // deployments at a full service
+	fullTenants  int
 }
 
 func fullSizes() sizes {
 	return sizes{
 		latencies: 200, block: 25, deployments: 1000, namespaces: 50, writers: 32,
 		flood: 500, floods: 5, quiet: 20, stuck: 25, missed: 20, idle: time.Minute,
+		environments: 150, dead: 50, full: 10_000, fullTenants: 200,
 	}
 }
 
@@ -44,6 +50,7 @@ func quickSizes() sizes {
 	return sizes{
 		latencies: 20, block: 10, deployments: 100, namespaces: 5, writers: 16,
 		flood: 60, floods: 2, quiet: 6, stuck: 5, missed: 5, idle: 10 * time.Second,
+		environments: 15, dead: 5, full: 300, fullTenants: 10,
 	}
 }
 
@@ -71,11 +78,15 @@ func scenarios() []scenario {
 	return []scenario{
 		{"latency", (*bench).latency},
 		{"status", (*bench).status},
+		{"sync", (*bench).syncRuns},
+		{"rotation", (*bench).rotation},
 		{"throughput", (*bench).throughput},
 		{"idle", (*bench).idle},
 		{"fairness", (*bench).fairness},
 		{"stuck", (*bench).stuckDeletes},
 		{"missed", (*bench).missedDeletes},
+		{"environments", (*bench).environments},
+		{"full", (*bench).full},
 	}
 }
 

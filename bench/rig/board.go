@@ -35,6 +35,19 @@ func StatusWith(revision string) Sight {
 	return Sight{"a GitOpsDeployment status with revision", revision}
 }
 
+// SyncAsked is an Application that the engine is asked to sync.
+func SyncAsked(application string) Sight {
+	return Sight{"a request for the sync of Application", application}
+}
+
+// TokenKnown is a cluster Secret of the engine that holds this token.
+func TokenKnown(token string) Sight { return Sight{"a cluster Secret with token", token} }
+
+// Connected is a GitOpsDeploymentManagedEnvironment whose cluster has answered.
+func Connected(namespace, name string) Sight {
+	return Sight{"the connection of environment", namespace + "/" + name}
+}
+
 // FloorObject is an object of the bare client, in a certain version.
 func FloorObject(which string) Sight { return Sight{"the floor's", which} }
 

@@ -4,6 +4,7 @@ package rig
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -187,8 +189,39 @@ func (r *Rig) watchApplications(ctx context.Context) error {
 		if !app.DeletionTimestamp.IsZero() {
 			r.Board.see(ApplicationGoing(app.Name), at)
 		}
+		if app.Operation != nil {
+			r.Board.see(SyncAsked(app.Name), at)
+		}
 		r.Engine.saw(ctx, app)
 	}, client.InNamespace(EngineNamespace))
+}
+
+// WatchEnvironments posts environments that have connected and the tokens that
+// reach the engine, until stop is called.
+func (r *Rig) WatchEnvironments(ctx context.Context) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	err = errors.Join(
+		follow(ctx, r.Client, r.options.Fail, &v1alpha1.GitOpsDeploymentManagedEnvironmentList{}, func(_ watch.EventType, o client.Object, at time.Time) {
+			cr, is := o.(*v1alpha1.GitOpsDeploymentManagedEnvironment)
+			if is && meta.IsStatusConditionTrue(cr.Status.Conditions, string(v1alpha1.ConditionConnectionInitializationSucceeded)) {
+				r.Board.see(Connected(cr.Namespace, cr.Name), at)
+			}
+		}),
+		follow(ctx, r.Client, r.options.Fail, &corev1.SecretList{}, func(_ watch.EventType, o client.Object, at time.Time) {
+			secret, is := o.(*corev1.Secret)
+			var config struct {
+				BearerToken string `json:"bearerToken"`
+			}
+			if is && json.Unmarshal(secret.Data["config"], &config) == nil && config.BearerToken != "" {
+				r.Board.see(TokenKnown(config.BearerToken), at)
+			}
+		}, client.InNamespace(EngineNamespace)),
+	)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return cancel, nil
 }
 
 // WatchStatus posts the revision in each GitOpsDeployment's status until stop is
@@ -222,10 +255,12 @@ func (r *Rig) startRoles(ctx context.Context) (err error) {
 		"--kubeconfig", r.kubeconfig(), "--database", r.postgres.DSN(serviceDatabase),
 		"--key-ring", filepath.Join(r.options.Folder, "keyring.json"),
 	}
+	// The clusters that tenants name here are this machine's.
+	const loopback = "--allow-loopback"
 	if r.Agent, err = newRole("agent", r.options, append(common, "--engine", "argocd", "--engine-namespace", EngineNamespace)...); err != nil {
 		return err
 	}
-	if r.Backend, err = newRole("backend", r.options, common...); err != nil {
+	if r.Backend, err = newRole("backend", r.options, append(common, loopback, "--quota-deployments", "20000")...); err != nil {
 		return err
 	}
 	for _, role := range []*Role{r.Agent, r.Backend} {
