@@ -14,6 +14,7 @@ package backend
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,6 +55,8 @@ type Options struct {
 	Sealer intake.Sealer
 	// Dialer reaches what tenants name.
 	Dialer *tenantnet.Dialer
+	// GitAuthorities sign the certificates of Git servers; nil for the system's.
+	GitAuthorities *x509.CertPool
 	// SSH says which hosts of SSH repositories are known.
 	SSH SSHHosts
 	// DeployerRole is the ClusterRole of the service accounts as which engines
@@ -88,8 +91,9 @@ type Backend struct {
 	credentials  *intake.Credentials
 	background   *background
 
-	outbox *outbox.Outbox
-	links  *heal.Links
+	outbox  *outbox.Outbox
+	links   *heal.Links
+	crLinks *heal.CRLinks
 	// queue is set, and then started closed, once the controller has one.
 	queue   atomic.Pointer[kube.Queue]
 	started chan struct{}
@@ -140,6 +144,7 @@ func New(ctx context.Context, o Options) (*Backend, error) {
 	if err := b.addOutreach(ctx); err != nil {
 		return nil, err
 	}
+	b.crLinks = &heal.CRLinks{Store: o.Store, UID: b.cluster.uidOf, Enqueue: b.enqueueKind, Log: o.Log}
 	b.links = &heal.Links{Store: o.Store, Lookup: b.cluster.Deployment, Enqueue: b.enqueueDeployment, Log: o.Log}
 	if err := b.addController(ctx); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
 	"github.com/weir-gitops/weir/internal/kube"
+	"github.com/weir-gitops/weir/internal/store"
 )
 
 // uidIndex finds a tenant's CR by its UID in the cache.
@@ -165,4 +166,23 @@ func (c *cluster) deploymentByUID(ctx context.Context, id domain.ApplicationID) 
 		return nil, false
 	}
 	return &list.Items[0], true
+}
+
+// uidOf gives the UID of the CR under a name as the cache has it, empty where
+// there is none.
+func (c *cluster) uidOf(ctx context.Context, kind store.CRKind, namespace, name string) (string, error) {
+	var cr client.Object
+	switch kind {
+	case store.KindSyncRun:
+		cr = &v1alpha1.GitOpsDeploymentSyncRun{}
+	case store.KindEnvironment:
+		cr = &v1alpha1.GitOpsDeploymentManagedEnvironment{}
+	default:
+		cr = &v1alpha1.GitOpsDeploymentRepositoryCredential{}
+	}
+	found, err := get(ctx, c.cached, namespace, name, cr)
+	if err != nil || found == nil {
+		return "", err
+	}
+	return string(found.GetUID()), nil
 }

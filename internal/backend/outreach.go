@@ -79,7 +79,7 @@ func (b *Backend) addOutreach(ctx context.Context) error {
 func (b *Backend) checkRepository(ctx context.Context, repository string, c gitremote.Credential) error {
 	o := b.options
 	return gitremote.Check(ctx, repository, c, gitremote.Options{
-		Dialer: o.Dialer, Timeout: requestTimeout, AllowHTTP: o.Policy.AllowPlainHTTP,
+		Dialer: o.Dialer, Timeout: requestTimeout, AllowHTTP: o.Policy.AllowPlainHTTP, RootCAs: o.GitAuthorities,
 		KnownHosts: o.SSH.Known, AcceptAnyHostKey: o.SSH.AcceptAny,
 	})
 }

@@ -65,8 +65,10 @@ func (b *Backend) addController(ctx context.Context) error {
 	if err := errors.Join(
 		c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeployment{}, b.deploymentEvents())),
 		c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeploymentSyncRun{}, crEvents[*v1alpha1.GitOpsDeploymentSyncRun](fairq.RunnerSyncRun))),
-		c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeploymentManagedEnvironment{}, crEvents[*v1alpha1.GitOpsDeploymentManagedEnvironment](runnerEnvironment))),
-		c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeploymentRepositoryCredential{}, crEvents[*v1alpha1.GitOpsDeploymentRepositoryCredential](runnerCredential))),
+		c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeploymentManagedEnvironment{},
+			roomMaking[*v1alpha1.GitOpsDeploymentManagedEnvironment](b, runnerEnvironment, &v1alpha1.GitOpsDeploymentManagedEnvironmentList{}))),
+		c.Watch(source.TypedKind(b.mgr.GetCache(), &v1alpha1.GitOpsDeploymentRepositoryCredential{},
+			roomMaking[*v1alpha1.GitOpsDeploymentRepositoryCredential](b, runnerCredential, &v1alpha1.GitOpsDeploymentRepositoryCredentialList{}))),
 		c.Watch(source.TypedKind(b.mgr.GetCache(), kube.NamespaceMetadata(), b.namespaceEvents())),
 	); err != nil {
 		return err
@@ -142,6 +144,19 @@ func (b *Backend) enqueueListed(ctx context.Context, list client.ObjectList, run
 	})
 }
 
+// enqueueKind has a name of a kind looked at.
+func (b *Backend) enqueueKind(kind store.CRKind, namespace, name string) {
+	runner := fairq.RunnerSyncRun
+	switch kind {
+	case store.KindEnvironment:
+		runner = runnerEnvironment
+	case store.KindCredential:
+		runner = runnerCredential
+	case store.KindSyncRun:
+	}
+	b.enqueue(fairq.Key{Workspace: namespace, Application: name, Runner: runner})
+}
+
 // enqueueSyncRunsOf wakes the runs of a deployment that have not begun.
 func (b *Backend) enqueueSyncRunsOf(ctx context.Context, namespace, name string) {
 	var runs v1alpha1.GitOpsDeploymentSyncRunList
@@ -172,6 +187,22 @@ func crEvents[T client.Object](runner string) handler.TypedFuncs[T, fairq.Key] {
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q kube.Queue) { add(e.Object, q) },
 	}
+}
+
+// roomMaking are the events of any CR, with one more: the end of one lets in
+// another of the namespace that the quota had kept out. There are few of these
+// kinds in a namespace, so all of them are looked at.
+func roomMaking[T client.Object](b *Backend, runner string, kind client.ObjectList) handler.TypedEventHandler[T, fairq.Key] {
+	events := crEvents[T](runner)
+	deleted := events.DeleteFunc
+	events.DeleteFunc = func(ctx context.Context, e event.TypedDeleteEvent[T], q kube.Queue) {
+		deleted(ctx, e, q)
+		list, isList := kind.DeepCopyObject().(client.ObjectList)
+		if isList {
+			b.enqueueListed(ctx, list, runner, client.InNamespace(e.Object.GetNamespace()))
+		}
+	}
+	return events
 }
 
 // deploymentEvents are those of any CR, with two more: what a starting backend
@@ -224,6 +255,8 @@ func showsError(cr *v1alpha1.GitOpsDeployment) bool {
 
 // namespaceEvents has the deployments of a new namespace looked at: one may have
 // been taken in while the cache still showed an earlier namespace of that name.
+// And so are those of a namespace whose annotations, and with them its quotas, are
+// others now.
 func (b *Backend) namespaceEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, fairq.Key] {
 	return handler.TypedFuncs[*metav1.PartialObjectMetadata, fairq.Key]{
 		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q kube.Queue) {
@@ -231,6 +264,11 @@ func (b *Backend) namespaceEvents() handler.TypedEventHandler[*metav1.PartialObj
 				return
 			}
 			b.enqueueAll(ctx, client.InNamespace(e.Object.Name))
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], _ kube.Queue) {
+			if !maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations) {
+				b.enqueueAll(ctx, client.InNamespace(e.ObjectNew.Name))
+			}
 		},
 	}
 }

@@ -71,7 +71,8 @@ func (b *Backend) sweep(ctx context.Context) error {
 
 func (b *Backend) sweepOnce(ctx context.Context) error {
 	_, err := b.links.Sweep(ctx)
-	return errors.Join(err, b.outbox.Scan(ctx))
+	_, others := b.crLinks.Sweep(ctx)
+	return errors.Join(err, others, b.outbox.Scan(ctx))
 }
 
 // enqueueAll has every CR of the tenants looked at again, or every one of a

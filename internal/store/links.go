@@ -3,6 +3,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/weir-gitops/weir/internal/domain"
@@ -68,4 +69,17 @@ func affected(rows int64) error {
 		return domain.ErrConflict
 	}
 	return nil
+}
+
+const selectCRLinks = `
+SELECT cr_type, cr_uid, tenant, cr_namespace, cr_name FROM api_cr_to_database_mapping
+WHERE (cr_type, cr_uid) > ($1, $2) ORDER BY cr_type, cr_uid LIMIT $3`
+
+// CRLinks implements Inventory.
+func (d *DB) CRLinks(ctx context.Context, after CRLink, limit int) ([]CRLink, error) {
+	return list(ctx, d, "list link rows", func(row Scanner) (CRLink, error) {
+		var l CRLink
+		err := row.Scan(&l.Kind, &l.UID, &l.Tenant, &l.Namespace, &l.Name)
+		return l, err
+	}, selectCRLinks, string(after.Kind), after.UID, limit)
 }

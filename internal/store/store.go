@@ -109,6 +109,8 @@ type Engines interface {
 // of the id.
 type Inventory interface {
 	Links(ctx context.Context, after domain.ApplicationID, limit int) ([]Link, error)
+	// CRLinks lists those of the other tenant kinds, by kind and UID.
+	CRLinks(ctx context.Context, after CRLink, limit int) ([]CRLink, error)
 	// Applications lists those of an instance; an empty instance means all.
 	Applications(ctx context.Context, instance domain.InstanceID, after domain.ApplicationID, limit int) ([]Application, error)
 }

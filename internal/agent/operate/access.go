@@ -49,11 +49,19 @@ func (s *Steps) environment(ctx context.Context, id domain.EnvironmentID, task s
 	if err != nil {
 		return equal, err
 	}
-	if err := s.putSecret(ctx, want); err != nil {
+	had, err := s.putSecret(ctx, want)
+	if err != nil {
 		return equal, err
+	}
+	if had != nil && bytes.Equal(had.Data[clusterResources], want.Data[clusterResources]) {
+		// All that a project says of an environment is as it was.
+		return equal, nil
 	}
 	return equal, s.Projects.Refresh(ctx, task.Environment.Tenant)
 }
+
+// clusterResources is the entry of a cluster Secret that the project depends on.
+const clusterResources = "clusterResources"
 
 // credential makes the engine's repository Secret equal to a credential's row.
 func (s *Steps) credential(ctx context.Context, id domain.CredentialID, task store.Task) (progress, error) {
@@ -64,21 +72,23 @@ func (s *Steps) credential(ctx context.Context, id domain.CredentialID, task sto
 	if err != nil {
 		return equal, err
 	}
-	return equal, s.putSecret(ctx, want)
+	_, err = s.putSecret(ctx, want)
+	return equal, err
 }
 
-func (s *Steps) putSecret(ctx context.Context, want *corev1.Secret) error {
+// putSecret makes a Secret as it should be, and gives the one that was there.
+func (s *Steps) putSecret(ctx context.Context, want *corev1.Secret) (had *corev1.Secret, err error) {
 	have, err := s.Engine.Secret(ctx, want.Name)
 	if err != nil {
-		return fmt.Errorf("read Secret %s: %w", want.Name, err)
+		return nil, fmt.Errorf("read Secret %s: %w", want.Name, err)
 	}
 	if have != nil && SecretFollows(have, want) {
-		return nil
+		return have, nil
 	}
 	if err := s.Engine.PutSecret(ctx, have, want); err != nil {
-		return fmt.Errorf("write Secret %s: %w", want.Name, err)
+		return have, fmt.Errorf("write Secret %s: %w", want.Name, err)
 	}
-	return nil
+	return have, nil
 }
 
 func (s *Steps) removeSecret(ctx context.Context, name string) (progress, error) {
@@ -154,10 +164,10 @@ func (s *Steps) clusterSecret(ctx context.Context, e store.Environment) (*corev1
 		"name": []byte(secret.Name),
 		// Engines tell clusters apart by their address. Two tenants may have the same
 		// cluster, so the address carries the environment; API servers do not read it.
-		"server":           []byte(access.Server + "?managedEnvironment=" + string(e.ID)),
-		"config":           config,
-		"project":          []byte(domain.EngineProjectName(e.Tenant)),
-		"clusterResources": fmt.Appendf(nil, "%t", c.ClusterResources),
+		"server":         []byte(access.Server + "?managedEnvironment=" + string(e.ID)),
+		"config":         config,
+		"project":        []byte(domain.EngineProjectName(e.Tenant)),
+		clusterResources: fmt.Appendf(nil, "%t", c.ClusterResources),
 	}
 	if len(c.Namespaces) > 0 {
 		secret.Data["namespaces"] = []byte(strings.Join(c.Namespaces, ","))

@@ -116,7 +116,7 @@ func (a *Accounts) bind(ctx context.Context, namespace string) error {
 		return client.IgnoreNotFound(a.Client.Update(ctx, have))
 	}
 	// A role cannot be changed in place.
-	if err := a.Client.Delete(ctx, have, client.Preconditions{UID: &have.UID}); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(a.Client.Delete(ctx, have, client.Preconditions{UID: &have.UID})); err != nil {
 		return fmt.Errorf("replace the deployer's role binding: %w", err)
 	}
 	return kube.AsConflict(a.Client.Create(ctx, want))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -172,6 +173,9 @@ func repositoryOf(cr *v1alpha1.GitOpsDeploymentRepositoryCredential, p Policy) (
 	if _, err := gitremote.Parse(cr.Spec.Repository, forms...); err != nil {
 		return "", &CredentialProblem{v1alpha1.ReasonInvalidRepositoryURL, "spec.repository: " + err.Error()}
 	}
+	if strings.ContainsAny(cr.Spec.Repository, globs) {
+		return "", &CredentialProblem{v1alpha1.ReasonInvalidRepositoryURL, "spec.repository contains one of " + globs + ", which no GitOpsDeployment can have in its repository; write it without them, percent-encoded where need be"}
+	}
 	return cr.Spec.Repository, nil
 }
 
@@ -241,10 +245,13 @@ func (c *Credentials) holds(ctx context.Context, row store.RepositoryCredential,
 func (c *Credentials) ask(f *credentialFacts, key fairq.Key) time.Duration {
 	if f.cr == nil || !f.cr.DeletionTimestamp.IsZero() || f.url != nil || f.secret != nil || f.terminating || f.placement.Instance == "" {
 		c.Probes.Forget(key)
-		if f.cr == nil || !f.cr.DeletionTimestamp.IsZero() {
-			for _, chain := range f.chains {
-				c.checked.Delete(chain.Link.UID)
-			}
+		// What is shown from now on is another problem, or nothing at all. Once that
+		// is over the repository's answer has to be shown again, so it is asked again.
+		for _, chain := range f.chains {
+			c.checked.Delete(chain.Link.UID)
+		}
+		if f.cr != nil {
+			c.checked.Delete(string(f.cr.UID))
 		}
 		return 0
 	}

@@ -29,8 +29,12 @@ type environmentCRFacts struct {
 	origin  string
 	// stored is the origin of what the row holds; empty where there is no row.
 	stored string
+	// renewAt is when the row's token is to be renewed, zero where that is not known.
+	renewAt time.Time
 	// answer is the cluster's, nil while it has not answered or was not asked.
 	answer *ConnectAnswer
+	// engines are the instances of the tenants in chains, where some of them go.
+	engines map[domain.TenantID]domain.InstanceID
 	// removed are accounts on clusters that have been taken away, or given up.
 	removed map[domain.EnvironmentID]bool
 
@@ -50,6 +54,8 @@ type environmentDecision struct {
 	// put says that change.PutEnvironment still lacks the sealed access, which is the
 	// answer's.
 	put *reach.Connected
+	// renewAt is when the token of what is put is to be renewed.
+	renewAt time.Time
 	// condition is what the tenant is told; nil where there is nothing new.
 	condition *EnvironmentCondition
 	// later is when to look again, zero for never.
@@ -87,7 +93,7 @@ func decideEnvironment(f environmentCRFacts) environmentDecision {
 			// Its end on the cluster comes first; the row knows how to get there.
 			continue
 		}
-		removeEnvironmentRow(&change, c, f.placement.Instance, f.newID)
+		removeEnvironmentRow(&change, c, f.engines[c.Link.Tenant], f.newID)
 	}
 	if !live {
 		return environmentDecision{change: orNil(change)}
@@ -148,13 +154,13 @@ func decideLiveEnvironment(f environmentCRFacts, own *store.EnvironmentChain, ch
 		e := *own.Environment
 		e.AllowAutomated, e.Name = f.cr.Spec.AutomatedDeploymentsAllowed(), f.cr.Name
 		put(f, change, e)
-		return environmentDecision{change: change, condition: &EnvironmentCondition{Reason: v1alpha1.ReasonSucceeded}, later: renewal(*e.Credentials, f.now)}
+		return environmentDecision{change: change, condition: &EnvironmentCondition{Reason: v1alpha1.ReasonSucceeded}, later: renewal(*e.Credentials, f.renewAt, f.now)}
 	default:
 		d := say(v1alpha1.ReasonSucceeded, "")
 		if op := own.Operation; op != nil && op.State != domain.OperationCompleted && op.Message != "" {
 			d = say(v1alpha1.ReasonUnableToCreateClusterCredentials, op.Message)
 		}
-		d.later = renewal(*own.Environment.Credentials, f.now)
+		d.later = renewal(*own.Environment.Credentials, f.renewAt, f.now)
 		return d
 	}
 }
@@ -174,8 +180,10 @@ func putAnswered(f environmentCRFacts, own *store.EnvironmentChain, change *stor
 		e.Credentials.Version = own.Environment.Credentials.Version
 	}
 	put(f, change, e)
+	renewAt := renewalOf(c.Expires, f.now)
 	return environmentDecision{
-		change: change, put: &c, condition: &EnvironmentCondition{Reason: v1alpha1.ReasonSucceeded, Rotated: rotated}, later: renewal(*e.Credentials, f.now),
+		change: change, put: &c, condition: &EnvironmentCondition{Reason: v1alpha1.ReasonSucceeded, Rotated: rotated},
+		renewAt: renewAt, later: renewal(*e.Credentials, renewAt, f.now),
 	}
 }
 
@@ -193,19 +201,43 @@ func put(f environmentCRFacts, change *store.Change, e store.Environment) {
 	})
 }
 
-// renewal is how long a token may still be used before it is time for another:
-// two thirds of what is left of a day, at least a minute. Zero for what does not end.
-func renewal(c store.ClusterCredentials, now time.Time) time.Duration {
+// renewal is how long a token may still be used before it is time for another, at
+// least a minute. Zero for what does not end.
+func renewal(c store.ClusterCredentials, renewAt, now time.Time) time.Duration {
 	if c.TokenExpires.IsZero() {
 		return 0
 	}
-	return max(c.TokenExpires.Sub(now)-renewBefore, time.Minute)
+	if renewAt.IsZero() {
+		renewAt = c.TokenExpires.Add(-renewBefore)
+	}
+	return max(renewAt.Sub(now), time.Minute)
 }
 
-// renewBefore is how long before its end a token is renewed.
-const renewBefore = 8 * time.Hour
+// renewBefore is how long before its end a token is renewed whose beginning is not
+// known: after a restart.
+const renewBefore = tokenLifetimeAsked / 3
+
+// tokenLifetimeAsked is what is asked of clusters, see package reach.
+const tokenLifetimeAsked = 24 * time.Hour
+
+// renewalOf is when a token that was just given is to be renewed: after two thirds
+// of its life, however short the cluster has made it. A fixed time before its end
+// would have a short one renewed again and again.
+func renewalOf(expires, now time.Time) time.Time {
+	if expires.IsZero() {
+		return time.Time{}
+	}
+	return now.Add(expires.Sub(now) * 2 / 3)
+}
 
 // due says whether the row's token is to be renewed now.
-func due(c *store.ClusterCredentials, now time.Time) bool {
-	return c != nil && !c.TokenExpires.IsZero() && c.TokenExpires.Sub(now) <= renewBefore
+func due(c *store.ClusterCredentials, renewAt, now time.Time) bool {
+	switch {
+	case c == nil || c.TokenExpires.IsZero():
+		return false
+	case renewAt.IsZero():
+		return c.TokenExpires.Sub(now) <= renewBefore
+	default:
+		return !now.Before(renewAt)
+	}
 }

@@ -61,6 +61,11 @@ func decideSyncRun(f syncRunFacts) syncRunDecision {
 		return syncRunDecision{change: orNil(change)}
 	case hasEnded(f.cr, own):
 		return decideEnded(f, own, change)
+	case own != nil && own.Sync == nil:
+		// The row went with its application, by another hand than ours: the link to
+		// it would keep the run waiting for ever.
+		removeSyncRun(&change, *own, f.newID)
+		return syncRunDecision{change: &change, verdict: errDeploymentGone}
 	case own != nil:
 		return decideOngoing(f, own, change)
 	default:
@@ -111,7 +116,7 @@ func timeToLive(cr *v1alpha1.GitOpsDeploymentSyncRun, standard time.Duration) ti
 // decideOngoing follows a run that was taken in.
 func decideOngoing(f syncRunFacts, own *store.SyncChain, change store.Change) syncRunDecision {
 	d := syncRunDecision{change: orNil(change), chain: own}
-	if s := own.Sync; s != nil && (s.Deployment != f.cr.Spec.GitopsDeploymentName || s.Revision != f.cr.Spec.RevisionID) {
+	if s := own.Sync; s.Deployment != f.cr.Spec.GitopsDeploymentName || s.Revision != f.cr.Spec.RevisionID {
 		d.verdict = &domain.Refusal{Field: "spec", Problem: "is immutable, and was changed after the run was taken in", Remedy: "create another GitOpsDeploymentSyncRun instead"}
 	}
 	return d

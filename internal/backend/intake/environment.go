@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,6 +82,9 @@ type Environments struct {
 	NewID func() domain.OperationID
 	Now   func() time.Time
 	Log   *slog.Logger
+
+	// renewals are when tokens that this process has got are to be renewed.
+	renewals sync.Map // UID → time.Time
 }
 
 // Step makes the rows under one name follow the CR under that name and its
@@ -97,9 +101,7 @@ func (e *Environments) try(ctx context.Context, namespace, name string) error {
 	if f.cr != nil {
 		ctx = telemetry.WithWork(ctx, telemetry.Work{Tenant: string(f.tenant), UID: string(f.cr.UID)})
 	}
-	if err := e.ask(ctx, &f, given, e.Key(namespace, name)); err != nil {
-		return err
-	}
+	e.ask(ctx, &f, given, e.Key(namespace, name))
 	d := decideEnvironment(f)
 	if err := e.act(ctx, f, d); err != nil {
 		return err
@@ -120,7 +122,7 @@ func (e *Environments) try(ctx context.Context, namespace, name string) error {
 
 // gather reads the facts, and what the CR and its Secret give access to.
 func (e *Environments) gather(ctx context.Context, namespace, name string) (environmentCRFacts, reach.Cluster, error) {
-	f := environmentCRFacts{now: e.Now(), newID: e.NewID, removed: map[domain.EnvironmentID]bool{}}
+	f := environmentCRFacts{now: e.Now(), newID: e.NewID, removed: map[domain.EnvironmentID]bool{}, engines: map[domain.TenantID]domain.InstanceID{}}
 	var err error
 	if f.cr, err = e.Cluster.Environment(ctx, namespace, name); err != nil {
 		return f, reach.Cluster{}, fmt.Errorf("read GitOpsDeploymentManagedEnvironment: %w", err)
@@ -133,6 +135,11 @@ func (e *Environments) gather(ctx context.Context, namespace, name string) (envi
 		// Before anything is removed, the API server is asked.
 		if f.cr, err = e.Cluster.EnvironmentNow(ctx, namespace, name); err != nil {
 			return f, reach.Cluster{}, fmt.Errorf("read the GitOpsDeploymentManagedEnvironment as it is now: %w", err)
+		}
+	}
+	if goes := f.cr == nil || !f.cr.DeletionTimestamp.IsZero(); goes || slices.ContainsFunc(f.chains, foreign) {
+		if err := e.engines(ctx, &f); err != nil {
+			return f, reach.Cluster{}, err
 		}
 	}
 	if f.cr == nil || !f.cr.DeletionTimestamp.IsZero() {
@@ -152,6 +159,19 @@ func (e *Environments) gather(ctx context.Context, namespace, name string) (envi
 	}
 	given, err := e.given(ctx, &f)
 	return f, given, err
+}
+
+// engines finds where the chains' tenants are: the engine there has the Secret of
+// an environment that goes. The operation that put it there may be long collected.
+func (e *Environments) engines(ctx context.Context, f *environmentCRFacts) error {
+	for _, c := range f.chains {
+		at, err := e.Store.Placement(ctx, c.Link.Tenant)
+		if err != nil && !errors.Is(err, domain.ErrNotFound) {
+			return err
+		}
+		f.engines[c.Link.Tenant] = at.Instance
+	}
+	return nil
 }
 
 // referrer names a CR among those that refer to Secrets.
@@ -177,6 +197,9 @@ func (e *Environments) given(ctx context.Context, f *environmentCRFacts) (reach.
 	text, err := access.Encode()
 	if err != nil {
 		return to, err
+	}
+	if at, known := e.renewals.Load(string(cr.UID)); known {
+		f.renewAt = at.(time.Time)
 	}
 	f.origin = digest(text, []byte(to.Account), []byte(strings.Join(to.Namespaces, ",")), strconv.AppendBool(nil, to.ClusterResources))
 	f.stored, err = e.stored(ctx, *f)
@@ -230,24 +253,29 @@ func credentialsRow(t domain.TenantID, id string) sealedRow {
 }
 
 // ask has the cluster asked where that is needed: for what is new, and for a token
-// that is about to end.
-func (e *Environments) ask(ctx context.Context, f *environmentCRFacts, given reach.Cluster, key fairq.Key) error {
-	if f.cr == nil || !f.cr.DeletionTimestamp.IsZero() {
-		return e.askRemoval(ctx, f, key)
+// that is about to end. What was before under the same name ends first.
+func (e *Environments) ask(ctx context.Context, f *environmentCRFacts, given reach.Cluster, key fairq.Key) {
+	if e.askRemoval(ctx, f, key) {
+		return
 	}
-	if f.problem != nil || f.placement.Instance == "" || f.terminating {
+	if f.cr == nil || !f.cr.DeletionTimestamp.IsZero() || f.problem != nil || f.placement.Instance == "" || f.terminating {
+		// Also what is being asked for a CR that has gone: an account that is made
+		// after that would stay for ever.
 		e.Probes.Forget(key)
-		return nil
+		return
 	}
 	own := ownEnvironment(*f)
 	question := f.origin
 	switch {
 	case own == nil && beyond(QuotaEnvironments, "", f.older, f.quotas.Environments) != nil:
-		return nil
-	case own != nil && due(own.Credentials, f.now):
+		return
+	case own != nil && due(own.Credentials, f.renewAt, f.now):
 		question += " until " + own.Credentials.TokenExpires.String()
 	case own != nil && f.stored == f.origin:
-		return nil
+		return
+	}
+	if own != nil && given.Account == "" {
+		_, given.Former, _ = strings.Cut(own.Credentials.ServiceAccount, "/")
 	}
 	answer, answered := e.Probes.Ask(key, question, func(ctx context.Context) ConnectAnswer {
 		connected, err := e.Reach.Connect(ctx, given)
@@ -260,7 +288,6 @@ func (e *Environments) ask(ctx context.Context, f *environmentCRFacts, given rea
 	if answered {
 		f.answer = &answer
 	}
-	return nil
 }
 
 func ownEnvironment(f environmentCRFacts) *store.Environment {
@@ -273,10 +300,12 @@ func ownEnvironment(f environmentCRFacts) *store.Environment {
 }
 
 // askRemoval has the accounts taken away that were made on clusters whose CR is
-// gone. One attempt is made: a cluster that is away must not keep the rows.
-func (e *Environments) askRemoval(ctx context.Context, f *environmentCRFacts, key fairq.Key) error {
+// gone, and says whether one is still being asked. One attempt is made: a cluster
+// that is away must not keep the rows.
+func (e *Environments) askRemoval(ctx context.Context, f *environmentCRFacts, key fairq.Key) (pending bool) {
+	live := f.cr != nil && f.cr.DeletionTimestamp.IsZero()
 	for _, c := range f.chains {
-		if !hasAccount(c) {
+		if !hasAccount(c) || live && c.Link.UID == string(f.cr.UID) && c.Link.Tenant == f.tenant {
 			continue
 		}
 		credentials := c.Environment.Credentials
@@ -300,14 +329,14 @@ func (e *Environments) askRemoval(ctx context.Context, f *environmentCRFacts, ke
 			return ConnectAnswer{}
 		})
 		if !answered {
-			return nil
+			return true
 		}
 		if answer.Problem != nil {
 			e.Log.WarnContext(ctx, "the service account of an environment that goes stays on its cluster", "uid", c.Link.UID, "account", credentials.ServiceAccount)
 		}
 		f.removed[c.Environment.ID] = true
 	}
-	return nil
+	return false
 }
 
 func (e *Environments) act(ctx context.Context, f environmentCRFacts, d environmentDecision) error {
@@ -327,7 +356,17 @@ func (e *Environments) act(ctx context.Context, f environmentCRFacts, d environm
 		}
 		c.SealedAccess, c.SealedOrigin, c.KeyID = sealed["sealed_kubeconfig"], sealed["sealed_origin"], keyID
 	}
-	return applyAndAnnounce(ctx, e.Store, e.Outbox, *d.change)
+	if err := applyAndAnnounce(ctx, e.Store, e.Outbox, *d.change); err != nil {
+		return err
+	}
+	// Only now: a token that did not get into its row is not the one that ends.
+	if d.put != nil {
+		e.renewals.Store(string(f.cr.UID), d.renewAt)
+	}
+	for _, gone := range d.change.RemoveEnvironments {
+		e.renewals.Delete(string(gone.ID))
+	}
+	return nil
 }
 
 // applyAndAnnounce writes a decision, then announces its operations. A crash in

@@ -126,7 +126,7 @@ func (s *SyncRuns) gather(ctx context.Context, namespace, name string) (syncRunF
 		return f, fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
 	f.tenant, f.terminating, f.quotas = ns.UID, ns.Terminating, s.Quotas.In(ns.Annotations)
-	if len(f.chains) == 0 && f.cr.Status.FinishedAt == nil {
+	if !slices.ContainsFunc(f.chains, func(c store.SyncChain) bool { return !foreign(c) }) && f.cr.Status.FinishedAt == nil {
 		f.deployment, err = s.deployment(ctx, f)
 	}
 	return f, err

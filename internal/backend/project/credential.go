@@ -70,7 +70,10 @@ func composeCredential(cr *v1alpha1.GitOpsDeploymentRepositoryCredential, v inta
 		set(v1alpha1.ConditionErrorOccurred, metav1.ConditionFalse, v1alpha1.ReasonErrorOccurred.Resolved(), "")
 	case keep && shown != nil && shown.ObservedGeneration == cr.Generation:
 		// It was answered before, and nothing has changed since; or something has, and
-		// the answer comes.
+		// the answer comes. What the engine could not do before, it can by now.
+		if shown.Status == metav1.ConditionTrue {
+			set(v1alpha1.ConditionErrorOccurred, metav1.ConditionFalse, v1alpha1.ReasonErrorOccurred.Resolved(), "")
+		}
 	default:
 		set(v1alpha1.ConditionValidRepositoryCredential, metav1.ConditionUnknown, intake.ReasonConnecting, "asking the repository")
 	}

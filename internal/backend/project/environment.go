@@ -25,6 +25,11 @@ type Environments struct {
 // ShowEnvironment writes the condition, if it differs from the one the CR has.
 func (e *Environments) ShowEnvironment(ctx context.Context, cr *v1alpha1.GitOpsDeploymentManagedEnvironment, c intake.EnvironmentCondition) error {
 	shown := cr.DeepCopy()
+	if before := meta.FindStatusCondition(cr.Status.Conditions, string(v1alpha1.ConditionConnectionInitializationSucceeded)); c.Reason == intake.ReasonConnecting &&
+		before != nil && before.ObservedGeneration == cr.Generation {
+		// Asked again: the last answer is more to the tenant than that there will be one.
+		return nil
+	}
 	status := metav1.ConditionFalse
 	switch c.Reason {
 	case v1alpha1.ReasonSucceeded:

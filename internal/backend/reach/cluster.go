@@ -12,6 +12,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -19,6 +20,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -44,6 +46,9 @@ type Cluster struct {
 	// Account is the name of the service account to make and use instead of the
 	// given credentials; empty for none.
 	Account string
+	// Former is the name of an account that was made before and is not wanted any
+	// more; empty for none.
+	Former string
 }
 
 // Connected is the answer of a cluster that can be used.
@@ -74,6 +79,11 @@ func (c *Clusters) Connect(ctx context.Context, to Cluster) (Connected, error) {
 		return Connected{}, explain(err, to)
 	}
 	if to.Account == "" {
+		if to.Former != "" {
+			// With the given credentials, which could make it. Where they no longer
+			// can, that is no reason to refuse the cluster.
+			_ = removeAccount(ctx, api, to.Former)
+		}
 		return Connected{Access: to.Access}, nil
 	}
 	return install(ctx, api, to)
@@ -98,11 +108,20 @@ func look(ctx context.Context, api kubernetes.Interface, namespaces []string) er
 	}
 	for _, ns := range namespaces {
 		if _, err := api.CoreV1().Pods(ns).List(ctx, one); err != nil {
-			return fmt.Errorf("namespace %s: %w", ns, err)
+			return &inNamespace{ns, err}
 		}
 	}
 	return nil
 }
+
+// inNamespace is a request about one of the listed namespaces that failed.
+type inNamespace struct {
+	name  string
+	cause error
+}
+
+func (e *inNamespace) Error() string { return "namespace " + e.name + ": " + e.cause.Error() }
+func (e *inNamespace) Unwrap() error { return e.cause }
 
 // explain says in words why a cluster cannot be used. What a server said is not
 // passed on: it is a stranger's text.
@@ -114,6 +133,7 @@ func explain(err error, to Cluster) error {
 		hostname  x509.HostnameError
 		verifying *tls.CertificateVerificationError
 		problem   *Problem
+		within    *inNamespace
 	)
 	refuse := func(reason v1alpha1.ConditionReason, format string, args ...any) error {
 		return &Problem{reason, fmt.Sprintf(format, args...)}
@@ -126,10 +146,10 @@ func explain(err error, to Cluster) error {
 		return refuse(v1alpha1.ReasonUnsupportedAPIURL, "spec.apiURL: %s", denied.Error())
 	case apierrors.IsUnauthorized(err):
 		return refuse(v1alpha1.ReasonUnableToValidateClusterCredentials, "%s does not accept the credentials: they are wrong or have expired; put new ones into the Secret that spec.credentialsSecret names", host)
-	case apierrors.IsForbidden(err) && len(to.Namespaces) == 0:
+	case apierrors.IsForbidden(err) && !errors.As(err, &within):
 		return refuse(v1alpha1.ReasonUnableToValidateClusterCredentials, "the credentials lack the permission to list namespaces on %s: give it to them, or name the namespaces to use in spec.namespaces", host)
 	case apierrors.IsForbidden(err):
-		return refuse(v1alpha1.ReasonInvalidNamespaceList, "the credentials lack the permission to list pods in one of spec.namespaces on %s: give it to them, or take that namespace out", host)
+		return refuse(v1alpha1.ReasonInvalidNamespaceList, "the credentials lack the permission to list pods in namespace %s on %s: give it to them, or take the namespace out of spec.namespaces", within.name, host)
 	case errors.As(err, &authority), errors.As(err, &invalid), errors.As(err, &hostname), errors.As(err, &verifying):
 		return refuse(v1alpha1.ReasonUnableToValidateClusterCredentials, "the certificate of %s is not signed by a known authority for that host: put the authority into the kubeconfig (certificate-authority-data), or set spec.allowInsecureSkipTLSVerify", host)
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
@@ -239,6 +259,28 @@ func grant(ctx context.Context, api kubernetes.Interface, owner *rbacv1.ClusterR
 			return err
 		}
 	}
+	return withdraw(ctx, api, to)
+}
+
+// withdraw takes back what the account had in namespaces that are not listed any
+// more.
+func withdraw(ctx context.Context, api kubernetes.Interface, to Cluster) error {
+	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, to.Account).String()}
+	bindings, err := api.RbacV1().RoleBindings(metav1.NamespaceAll).List(ctx, named)
+	if err != nil {
+		return err
+	}
+	for _, b := range bindings.Items {
+		if slices.Contains(to.Namespaces, b.Namespace) {
+			continue
+		}
+		if err := api.RbacV1().RoleBindings(b.Namespace).Delete(ctx, b.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		if err := api.RbacV1().Roles(b.Namespace).Delete(ctx, b.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -258,7 +300,11 @@ func (c *Clusters) Remove(ctx context.Context, access kubeconfig.Access, account
 		return err
 	}
 	defer done()
-	err = api.RbacV1().ClusterRoleBindings().Delete(ctx, account, metav1.DeleteOptions{})
+	return removeAccount(ctx, api, account)
+}
+
+func removeAccount(ctx context.Context, api kubernetes.Interface, account string) error {
+	err := api.RbacV1().ClusterRoleBindings().Delete(ctx, account, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

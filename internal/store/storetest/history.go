@@ -138,3 +138,38 @@ func testTenantCallsFail(t *testing.T, w world) {
 		}
 	}
 }
+
+// testCRLinks walks the link rows of the other tenant kinds in small pages.
+func testCRLinks(t *testing.T, w world) {
+	w.register(t, engine)
+	w.create(t, alice, "a")
+	for _, kind := range []string{"GitOpsDeploymentSyncRun", "GitOpsDeploymentManagedEnvironment", "GitOpsDeploymentRepositoryCredential"} {
+		for _, uid := range []string{"1", "2"} {
+			w.exec(t, `INSERT INTO api_cr_to_database_mapping (cr_type, cr_uid, cr_namespace, cr_name, tenant, db_relation_type, db_relation_key)
+				VALUES ($1, $2, 'ns', 'n', $3, 'SyncOperation', $2)`, kind, uid, string(alice))
+		}
+	}
+	var walked []string
+	var after store.CRLink
+	for {
+		page, err := w.Store.CRLinks(t.Context(), after, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range page {
+			walked = append(walked, string(l.Kind)+" "+l.UID)
+			after = l
+			if l.Tenant != alice || l.Namespace != "ns" || l.Name != "n" {
+				t.Errorf("link %+v", l)
+			}
+		}
+		if len(page) < 2 {
+			break
+		}
+	}
+	same(t, "link rows", []string{
+		"GitOpsDeploymentManagedEnvironment 1", "GitOpsDeploymentManagedEnvironment 2",
+		"GitOpsDeploymentRepositoryCredential 1", "GitOpsDeploymentRepositoryCredential 2",
+		"GitOpsDeploymentSyncRun 1", "GitOpsDeploymentSyncRun 2",
+	}, walked)
+}

@@ -70,6 +70,7 @@ func Run(t *testing.T, fresh func(*testing.T) Subject) {
 		{"a state with text that no database likes", testSaveStateOddText},
 		{"observed states come in pages", testObserved},
 		{"links and applications come in pages", testInventory},
+		{"links of other kinds come in pages", testCRLinks},
 		{"the schema's constraints", testConstraints},
 		{"composite tenant keys", testCompositeKeys},
 		{"removing a tenant", testRemoveTenant},

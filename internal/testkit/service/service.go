@@ -7,13 +7,16 @@ package service
 
 import (
 	"context"
+	"crypto/x509"
 	"database/sql"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +24,7 @@ import (
 	"github.com/weir-gitops/weir/internal/backend"
 	"github.com/weir-gitops/weir/internal/backend/deployer"
 	"github.com/weir-gitops/weir/internal/backend/intake"
+	"github.com/weir-gitops/weir/internal/fairq"
 	"github.com/weir-gitops/weir/internal/kube"
 	"github.com/weir-gitops/weir/internal/notify"
 	"github.com/weir-gitops/weir/internal/seal"
@@ -85,23 +89,67 @@ type Service struct {
 	config  *rest.Config
 	kind    store.EngineKind
 	open    opened
+	options options
 	log     *slog.Logger
 	ring    *seal.File
+	hops    *telemetry.Hops
+	queues  *fairq.Metrics
 	backend *role
 	agent   *role
 }
 
+// Option makes a service other than the usual one.
+type Option func(*options)
+
+type options struct {
+	quotas      intake.Quotas
+	network     tenantnet.Policy
+	authorities *x509.CertPool
+	log         io.Writer
+	level       string
+	metrics     prometheus.Registerer
+}
+
+// WithQuotas sets the quotas of tenants without annotations.
+func WithQuotas(q intake.Quotas) Option { return func(o *options) { o.quotas = q } }
+
+// WithNetwork sets what tenants' addresses may lead to. The usual service reaches
+// this machine: that is where a test's clusters and repositories are.
+func WithNetwork(p tenantnet.Policy) Option { return func(o *options) { o.network = p } }
+
+// WithGitAuthorities sets who signs the certificates of Git servers.
+func WithGitAuthorities(p *x509.CertPool) Option { return func(o *options) { o.authorities = p } }
+
+// WithLog takes all that is logged, by Kubernetes' libraries too.
+func WithLog(w io.Writer) Option { return func(o *options) { o.log, o.level = w, "debug" } }
+
+// WithMetrics registers the service's metrics.
+func WithMetrics(r prometheus.Registerer) Option { return func(o *options) { o.metrics = r } }
+
 // Start runs backend and agent until the test ends.
-func Start(t *testing.T, config *rest.Config, db Database, engineNamespace string, kind store.EngineKind) *Service {
+func Start(t *testing.T, config *rest.Config, db Database, engineNamespace string, kind store.EngineKind, also ...Option) *Service {
 	t.Helper()
-	log, err := telemetry.NewLogger(t.Output(), telemetry.LogOptions{Format: "text", Level: "warn"})
+	chosen := options{
+		quotas: intake.DefaultQuotas(), network: tenantnet.Policy{AllowLoopback: true, ConnectTimeout: 2 * time.Second},
+		log: t.Output(), level: "warn", metrics: prometheus.NewRegistry(),
+	}
+	for _, option := range also {
+		option(&chosen)
+	}
+	log, err := telemetry.NewLogger(chosen.log, telemetry.LogOptions{Format: "text", Level: chosen.level})
 	must(t, err)
-	telemetry.BridgeKubernetes(slog.New(slog.DiscardHandler))
+	libraries := slog.New(slog.DiscardHandler)
+	if chosen.level == "debug" {
+		libraries = log
+	}
+	telemetry.BridgeKubernetes(libraries)
 	o := db.open(t)
 	s := &Service{
 		Store: o.store, Raw: o.raw, EngineNamespace: engineNamespace,
-		t: t, config: config, kind: kind, open: o, log: log,
+		t: t, config: config, kind: kind, open: o, log: log, options: chosen,
+		hops: telemetry.NewHops(chosen.metrics), queues: fairq.NewMetrics(),
 	}
+	chosen.metrics.MustRegister(s.queues)
 	ring, err := seal.NewRing()
 	must(t, err)
 	s.ring = seal.NewFile(filepath.Join(t.TempDir(), "ring.json"))
@@ -133,8 +181,9 @@ func (s *Service) StartBackend() {
 	b, err := backend.New(s.t.Context(), backend.Options{
 		Config: s.config, Store: s.Store, Notifier: n, Workers: 8, PerWorkspace: 4, Log: s.log,
 		Policy: intake.Policy{AllowPlainHTTP: true},
-		Quotas: intake.DefaultQuotas(), SyncRunTTL: time.Hour, DeployerRole: deployer.DefaultRole,
-		Sealer: s.sealer(), Dialer: s.dialer(), SSH: backend.SSHHosts{AcceptAny: true},
+		Quotas: s.options.quotas, SyncRunTTL: time.Hour, DeployerRole: deployer.DefaultRole,
+		Sealer: s.sealer(), Dialer: s.dialer(), SSH: backend.SSHHosts{AcceptAny: true}, GitAuthorities: s.options.authorities,
+		Hops: s.hops, Queues: s.queues,
 	})
 	must(s.t, err)
 	s.backend = run(s.t, n.Run, b.Run)
@@ -147,10 +196,8 @@ func (s *Service) sealer() *seal.Sealer {
 	return sealer
 }
 
-// dialer reaches this machine: that is where a test's clusters and repositories
-// are.
 func (s *Service) dialer() *tenantnet.Dialer {
-	d, err := tenantnet.NewDialer(tenantnet.Policy{AllowLoopback: true, ConnectTimeout: 2 * time.Second})
+	d, err := tenantnet.NewDialer(s.options.network)
 	must(s.t, err)
 	return d
 }
@@ -164,6 +211,7 @@ func (s *Service) StartAgent() {
 	a, err := agent.New(s.t.Context(), agent.Options{
 		Config: s.config, Store: s.Store, Notifier: n, Namespace: s.EngineNamespace, Kind: s.kind,
 		Workers: 8, PerWorkspace: 4, Log: s.log, Sealer: s.sealer(),
+		Hops: s.hops, Queues: s.queues,
 	})
 	must(s.t, err)
 	s.agent = run(s.t, n.Run, a.Run)
