@@ -15,7 +15,9 @@
 // The others reach out, to Git, to child processes and to clusters.
 //
 // Nothing in this tree knows tenants or a database. It imports, of this module,
-// only itself and the types of Argo CD's API in api/argoproj; never the roles
+// only itself, the types of Argo CD's API in api/argoproj, and the two packages
+// that judge addresses of strangers (internal/gitremote and internal/tenantnet),
+// of which there must not be a second opinion; never the roles
 // (internal/backend, internal/agent), the store, the domain or anything else of
 // the service. That API is the whole contract: whatever speaks to this engine
 // could as well speak to Argo CD. The linter's configuration holds the rule.
