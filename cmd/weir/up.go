@@ -193,7 +193,7 @@ func prepareCluster(ctx context.Context, cluster *up.Cluster, f upFlags, say *up
 	if err != nil {
 		return err
 	}
-	say.Say("Installed %d resource definitions", len(installed))
+	say.Say("Installed %d resource definitions, roles and flow schemas", len(installed))
 	if err := up.EnsureNamespaces(ctx, api, f.engineNamespace, up.SampleTenant); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
 	"github.com/weir-gitops/weir/internal/fairq"
+	"github.com/weir-gitops/weir/internal/seal"
 )
 
 const (
@@ -130,6 +131,9 @@ func (b *Backend) collectOnce(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	if _, err := b.options.Store.TrimChanges(ctx, now.Add(-changesKept)); err != nil {
+		return false, err
+	}
+	if _, err := b.options.Store.SweepDataKeys(ctx, now.Add(-seal.SweepAfter), collectPage); err != nil {
 		return false, err
 	}
 	return n == collectPage, nil

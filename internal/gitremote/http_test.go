@@ -23,6 +23,7 @@ import (
 	"github.com/weir-gitops/weir/internal/gitremote"
 	"github.com/weir-gitops/weir/internal/gitserve"
 	"github.com/weir-gitops/weir/internal/tenantnet"
+	"github.com/weir-gitops/weir/internal/testkit/gitssh"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -247,10 +248,10 @@ func TestDeniedAddresses(t *testing.T) {
 	if o.Dialer, err = tenantnet.NewDialer(tenantnet.Policy{}); err != nil {
 		t.Fatal(err)
 	}
-	key := newKey(t, "ed25519")
+	key := gitssh.NewKey(t, "ed25519")
 	address := listener.Addr().String()
 	for _, repository := range []string{"https://" + address + "/a", "http://" + address + "/a", "ssh://git@" + address + "/a", "https://169.254.169.254/a", "git@127.0.0.1:a"} {
-		err := check(t, repository, gitremote.Credential{Username: "me", Password: canary, SSHPrivateKey: key.private}, o)
+		err := check(t, repository, gitremote.Credential{Username: "me", Password: canary, SSHPrivateKey: key.Private}, o)
 		if !errors.Is(err, gitremote.ErrDenied) {
 			t.Errorf("%s: %v, want %v", repository, err, gitremote.ErrDenied)
 		}

@@ -19,37 +19,34 @@ import (
 
 	"github.com/weir-gitops/weir/internal/gitremote"
 	"github.com/weir-gitops/weir/internal/gitserve"
+	"github.com/weir-gitops/weir/internal/testkit/gitssh"
 )
 
 // newSSHServer starts a server with one repository, a.git, in its folder.
-func newSSHServer(t *testing.T, repository string, accepts ...sshKey) *sshServer {
+func newSSHServer(t *testing.T, repository string, accepts ...gitssh.Key) *gitssh.Server {
 	t.Helper()
-	s := &sshServer{folder: t.TempDir(), hostKeys: []ssh.Signer{newKey(t, "ecdsa").signer, newKey(t, "ed25519").signer}}
-	for _, key := range accepts {
-		s.accepts = append(s.accepts, key.signer.PublicKey())
-	}
-	if _, err := gitserve.Create(t.Context(), filepath.Join(s.folder, repository), gitserve.Commit{Message: "x", Files: map[string]string{"a": "1"}}); err != nil {
+	folder := t.TempDir()
+	if _, err := gitserve.Create(t.Context(), filepath.Join(folder, repository), gitserve.Commit{Message: "x", Files: map[string]string{"a": "1"}}); err != nil {
 		t.Fatal(err)
 	}
-	s.start(t)
-	return s
+	return gitssh.Start(t, folder, accepts...)
 }
 
 func TestRealGitOverSSH(t *testing.T) {
-	keys := map[string]sshKey{}
-	var all []sshKey
+	keys := map[string]gitssh.Key{}
+	var all []gitssh.Key
 	for _, kind := range []string{"rsa2048", "rsa4096", "ecdsa", "ed25519"} {
-		keys[kind] = newKey(t, kind)
+		keys[kind] = gitssh.NewKey(t, kind)
 		all = append(all, keys[kind])
 	}
 	s := newSSHServer(t, "a.git", all...)
-	url := "ssh://git@" + s.address + s.folder
+	url := "ssh://git@" + s.Address + s.Folder
 	for kind, key := range keys {
-		if err := check(t, url+"/a.git", gitremote.Credential{SSHPrivateKey: key.private}, options(t)); err != nil {
+		if err := check(t, url+"/a.git", gitremote.Credential{SSHPrivateKey: key.Private}, options(t)); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(keys["rsa4096"].raw)
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(keys["rsa4096"].Raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,20 +54,18 @@ func TestRealGitOverSSH(t *testing.T) {
 	if err := check(t, url+"/a.git", gitremote.Credential{SSHPrivateKey: inPEM}, options(t)); err != nil {
 		t.Errorf("PKCS #8: %v", err)
 	}
-	good := gitremote.Credential{SSHPrivateKey: keys["ed25519"].private}
+	good := gitremote.Credential{SSHPrivateKey: keys["ed25519"].Private}
 	if err := check(t, url+"/missing.git", good, options(t)); !errors.Is(err, gitremote.ErrNotFound) {
 		t.Errorf("no such repository: %v", err)
 	}
 	if err := check(t, url, good, options(t)); !errors.Is(err, gitremote.ErrNotFound) {
 		t.Errorf("a folder that is none: %v", err)
 	}
-	wrong := gitremote.Credential{SSHPrivateKey: newKey(t, "ed25519").private}
+	wrong := gitremote.Credential{SSHPrivateKey: gitssh.NewKey(t, "ed25519").Private}
 	if err := check(t, url+"/a.git", wrong, options(t)); !errors.Is(err, gitremote.ErrInvalidCredentials) {
 		t.Errorf("another key: %v", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, user := range s.users {
+	for _, user := range s.Users() {
 		if user != "git" {
 			t.Errorf("logged in as %q", user)
 		}
@@ -78,72 +73,72 @@ func TestRealGitOverSSH(t *testing.T) {
 }
 
 func TestPathsAreQuotedForShells(t *testing.T) {
-	key := newKey(t, "ed25519")
+	key := gitssh.NewKey(t, "ed25519")
 	const name = `it's $(touch pwned) !x;touch pwned2 "&.git`
 	s := newSSHServer(t, name, key)
-	path := s.folder + "/" + strings.NewReplacer(" ", "%20", `"`, "%22").Replace(name)
-	if err := check(t, "ssh://git@"+s.address+path, gitremote.Credential{SSHPrivateKey: key.private}, options(t)); err != nil {
-		t.Errorf("%v; the server ran %s", err, s.ran())
+	path := s.Folder + "/" + strings.NewReplacer(" ", "%20", `"`, "%22").Replace(name)
+	if err := check(t, "ssh://git@"+s.Address+path, gitremote.Credential{SSHPrivateKey: key.Private}, options(t)); err != nil {
+		t.Errorf("%v; the server ran %s", err, strings.Join(s.Commands(), "\n"))
 	}
-	files, err := os.ReadDir(s.folder)
+	files, err := os.ReadDir(s.Folder)
 	if err != nil || len(files) != 1 {
 		t.Errorf("the folder holds %v (%v)", files, err)
 	}
-	if want := `git-upload-pack '` + s.folder + `/it'\''s $(touch pwned) '\!'x;touch pwned2 "&.git'`; s.ran() != want {
-		t.Errorf("the server ran\n%s\nwant\n%s", s.ran(), want)
+	if want := `git-upload-pack '` + s.Folder + `/it'\''s $(touch pwned) '\!'x;touch pwned2 "&.git'`; strings.Join(s.Commands(), "\n") != want {
+		t.Errorf("the server ran\n%s\nwant\n%s", strings.Join(s.Commands(), "\n"), want)
 	}
 }
 
 func TestHostKeys(t *testing.T) {
-	key := newKey(t, "ed25519")
+	key := gitssh.NewKey(t, "ed25519")
 	s := newSSHServer(t, "a.git", key)
-	url := "ssh://git@" + s.address + s.folder + "/a.git"
-	name := knownhosts.Normalize(s.address)
-	ecdsaKey, edKey := s.hostKeys[0].PublicKey(), s.hostKeys[1].PublicKey()
+	url := "ssh://git@" + s.Address + s.Folder + "/a.git"
+	name := knownhosts.Normalize(s.Address)
+	ecdsaKey, edKey := s.HostKeys[0].PublicKey(), s.HostKeys[1].PublicKey()
 	line := func(host string, key ssh.PublicKey) string { return knownhosts.Line([]string{host}, key) + "\n" }
 	// The library's Line puts host names in order first, which patterns would not
 	// survive.
 	raw := func(patterns string, key ssh.PublicKey) string {
 		return patterns + " " + string(ssh.MarshalAuthorizedKey(key))
 	}
-	other := newKey(t, "ed25519").signer.PublicKey()
+	other := gitssh.NewKey(t, "ed25519").Signer.PublicKey()
 	for what, c := range map[string]struct {
 		known string
 		want  error
 	}{
-		"one kind":           {line(s.address, edKey), nil},
-		"the other kind":     {line(s.address, ecdsaKey), nil},
+		"one kind":           {line(s.Address, edKey), nil},
+		"the other kind":     {line(s.Address, ecdsaKey), nil},
 		"hashed":             {raw(knownhosts.HashHostname(name), edKey), nil},
 		"pattern":            {raw("[127.0.0.?]:*", edKey), nil},
-		"comments and more":  {"# hosts\n\n" + line("github.com", other) + line(s.address, edKey), nil},
-		"another's key":      {line(s.address, other), gitremote.ErrHostKey},
-		"another kind only":  {line(s.address, newKey(t, "rsa2048").signer.PublicKey()), gitremote.ErrHostKey},
+		"comments and more":  {"# hosts\n\n" + line("github.com", other) + line(s.Address, edKey), nil},
+		"another's key":      {line(s.Address, other), gitremote.ErrHostKey},
+		"another kind only":  {line(s.Address, gitssh.NewKey(t, "rsa2048").Signer.PublicKey()), gitremote.ErrHostKey},
 		"another host":       {line("github.com", edKey), gitremote.ErrHostKey},
 		"another port":       {line("127.0.0.1:22", edKey), gitremote.ErrHostKey},
 		"hashed other host":  {raw(knownhosts.HashHostname("github.com"), edKey), gitremote.ErrHostKey},
 		"taken out":          {raw("!"+name+",[127.0.0.?]:*", edKey), gitremote.ErrHostKey},
-		"revoked":            {line(s.address, edKey) + "@revoked " + line(s.address, edKey), gitremote.ErrHostKey},
-		"as authority only":  {"@cert-authority " + line(s.address, edKey), gitremote.ErrHostKey},
-		"unreadable":         {s.address + " ssh-ed25519 " + canary + "\n", gitremote.ErrHostKey},
+		"revoked":            {line(s.Address, edKey) + "@revoked " + line(s.Address, edKey), gitremote.ErrHostKey},
+		"as authority only":  {"@cert-authority " + line(s.Address, edKey), gitremote.ErrHostKey},
+		"unreadable":         {s.Address + " ssh-ed25519 " + canary + "\n", gitremote.ErrHostKey},
 		"a comment, no host": {"# nothing\n", gitremote.ErrHostKey},
 	} {
 		o := options(t)
 		o.KnownHosts = []byte(c.known)
-		if err := check(t, url, gitremote.Credential{SSHPrivateKey: key.private}, o); !errors.Is(err, c.want) {
+		if err := check(t, url, gitremote.Credential{SSHPrivateKey: key.Private}, o); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
 		}
 	}
 	o := options(t)
 	o.AcceptAnyHostKey = false
-	before := s.logins()
-	if err := check(t, url, gitremote.Credential{SSHPrivateKey: key.private}, o); !errors.Is(err, gitremote.ErrHostKey) || s.logins() != before {
+	before := len(s.Users())
+	if err := check(t, url, gitremote.Credential{SSHPrivateKey: key.Private}, o); !errors.Is(err, gitremote.ErrHostKey) || len(s.Users()) != before {
 		t.Errorf("nothing known and nothing said: %v", err)
 	}
 }
 
 func TestKeysThatAreOfNoUse(t *testing.T) {
-	key := newKey(t, "ed25519")
-	locked, err := ssh.MarshalPrivateKeyWithPassphrase(key.raw, "", []byte(canary))
+	key := gitssh.NewKey(t, "ed25519")
+	locked, err := ssh.MarshalPrivateKeyWithPassphrase(key.Raw, "", []byte(canary))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,14 +148,14 @@ func TestKeysThatAreOfNoUse(t *testing.T) {
 	for name, c := range map[string]struct{ key, says string }{
 		"none":                 {"", "has no sshPrivateKey"},
 		"a text":               {canary, "is not in PEM or OpenSSH format"},
-		"a public key":         {string(ssh.MarshalAuthorizedKey(key.signer.PublicKey())), "is not in PEM or OpenSSH format"},
+		"a public key":         {string(ssh.MarshalAuthorizedKey(key.Signer.PublicKey())), "is not in PEM or OpenSSH format"},
 		"broken":               {encode("OPENSSH PRIVATE KEY", nil, []byte(canary)), "cannot be read"},
 		"a certificate":        {encode("CERTIFICATE", nil, []byte(canary)), "cannot be read"},
 		"locked":               {string(pem.EncodeToMemory(locked)), "is protected by a passphrase"},
 		"locked, PKCS #8":      {encode("ENCRYPTED PRIVATE KEY", nil, []byte(canary)), "is protected by a passphrase"},
 		"locked, PKCS #1":      {encode("RSA PRIVATE KEY", map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-128-CBC,00"}, []byte(canary)), "is protected by a passphrase"},
-		"a short RSA key":      {newKey(t, "rsa1024").private, "is an RSA key of an unusual length"},
-		"too long to be a key": {key.private + strings.Repeat("#", 1<<16), "is not in PEM or OpenSSH format"},
+		"a short RSA key":      {gitssh.NewKey(t, "rsa1024").Private, "is an RSA key of an unusual length"},
+		"too long to be a key": {key.Private + strings.Repeat("#", 1<<16), "is not in PEM or OpenSSH format"},
 	} {
 		err := check(t, "git@git.example:a", gitremote.Credential{Password: canary, SSHPrivateKey: c.key}, options(t))
 		if !errors.Is(err, gitremote.ErrInvalidCredentials) || !strings.Contains(err.Error(), c.says) {
@@ -176,13 +171,13 @@ func TestSilentServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	key := newKey(t, "ed25519")
+	key := gitssh.NewKey(t, "ed25519")
 	for _, scheme := range []string{"https", "http", "ssh"} {
 		url := scheme + "://" + listener.Addr().String() + "/a"
 		o := options(t)
 		o.Timeout = 100 * time.Millisecond
 		began := time.Now()
-		err := check(t, url, gitremote.Credential{SSHPrivateKey: key.private, Username: "me", Password: canary}, o)
+		err := check(t, url, gitremote.Credential{SSHPrivateKey: key.Private, Username: "me", Password: canary}, o)
 		if !errors.Is(err, gitremote.ErrUnreachable) || !strings.Contains(err.Error(), "in time") {
 			t.Errorf("%s: %v", scheme, err)
 		}
@@ -193,15 +188,15 @@ func TestSilentServers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		o.Timeout = time.Hour
-		if err := gitremote.Check(ctx, url, gitremote.Credential{SSHPrivateKey: key.private}, o); err == nil {
+		if err := gitremote.Check(ctx, url, gitremote.Credential{SSHPrivateKey: key.Private}, o); err == nil {
 			t.Errorf("%s: no error although nobody waits", scheme)
 		}
 	}
 }
 
 func TestServersThatAreNotSSHOrHaveNoGit(t *testing.T) {
-	key := newKey(t, "ed25519")
-	credential := gitremote.Credential{SSHPrivateKey: key.private}
+	key := gitssh.NewKey(t, "ed25519")
+	credential := gitremote.Credential{SSHPrivateKey: key.Private}
 	web := gitServer(t)
 	if err := check(t, "ssh://git@"+web.Host+"/a.git", credential, options(t)); !errors.Is(err, gitremote.ErrNotGit) && !errors.Is(err, gitremote.ErrUnreachable) {
 		t.Errorf("a web server: %v", err)
@@ -216,7 +211,7 @@ func TestServersThatAreNotSSHOrHaveNoGit(t *testing.T) {
 	if err := check(t, "ssh://git@"+closed.Addr().String()+"/a", credential, options(t)); !errors.Is(err, gitremote.ErrUnreachable) {
 		t.Errorf("nobody there: %v", err)
 	}
-	if err := check(t, "ssh://git@"+s.address+s.folder+"/a.git", credential, options(t)); !errors.Is(err, gitremote.ErrNotGit) {
+	if err := check(t, "ssh://git@"+s.Address+s.Folder+"/a.git", credential, options(t)); !errors.Is(err, gitremote.ErrNotGit) {
 		t.Errorf("a host without git: %v", err)
 	}
 }

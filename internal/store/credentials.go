@@ -121,7 +121,7 @@ func (r *credentialRow) credential() *RepositoryCredential {
 const selectCredentialChains = `
 SELECT l.cr_uid, l.tenant, l.cr_namespace, l.cr_name, ` + credentialColumns + `, ` + operationColumns + `
 FROM api_cr_to_database_mapping l
-LEFT JOIN repository_credentials c ON c.id = l.db_relation_key
+LEFT JOIN repository_credentials c ON c.tenant = l.tenant AND c.id = l.db_relation_key
 LEFT JOIN operation o ON o.id = (
 	SELECT newest.id FROM operation newest
 	WHERE newest.resource_type = 'RepositoryCredential' AND newest.resource_id = l.db_relation_key

@@ -194,7 +194,7 @@ func (r *environmentRow) environment() *Environment {
 const selectEnvironmentChains = `
 SELECT l.cr_uid, l.tenant, l.cr_namespace, l.cr_name, ` + environmentColumns + `, ` + operationColumns + `
 FROM api_cr_to_database_mapping l
-LEFT JOIN managed_environment e ON e.id = l.db_relation_key
+LEFT JOIN managed_environment e ON e.tenant = l.tenant AND e.id = l.db_relation_key
 LEFT JOIN cluster_credentials c ON c.id = e.credentials_id
 LEFT JOIN operation o ON o.id = (
 	SELECT newest.id FROM operation newest

@@ -112,7 +112,7 @@ func (r *syncRow) sync() *SyncOperation {
 const selectSyncChains = `
 SELECT l.cr_uid, l.tenant, l.cr_namespace, l.cr_name, ` + syncColumns + `, ` + operationColumns + `
 FROM api_cr_to_database_mapping l
-LEFT JOIN sync_operation s ON s.id = l.db_relation_key
+LEFT JOIN sync_operation s ON s.tenant = l.tenant AND s.id = l.db_relation_key
 LEFT JOIN operation o ON o.id = (
 	SELECT newest.id FROM operation newest
 	WHERE newest.resource_type = 'SyncOperation' AND newest.resource_id = l.db_relation_key

@@ -16,6 +16,7 @@ import (
 
 	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
+	"github.com/weir-gitops/weir/internal/gitremote"
 	"github.com/weir-gitops/weir/internal/kubeconfig"
 	"github.com/weir-gitops/weir/internal/seal"
 	"github.com/weir-gitops/weir/internal/store"
@@ -176,6 +177,9 @@ func (s *Steps) clusterSecret(ctx context.Context, e store.Environment) (*corev1
 }
 
 func (s *Steps) repositorySecret(ctx context.Context, c store.RepositoryCredential) (*corev1.Secret, error) {
+	if _, err := gitremote.Parse(c.Repository); err != nil {
+		return nil, &damaged{"repository_credentials.repository_url", err}
+	}
 	secret := s.engineSecret(domain.RepositorySecretName(c.ID), argov1alpha1.SecretTypeRepository, c.Tenant)
 	secret.Data = map[string][]byte{
 		"type":    []byte("git"),
@@ -193,7 +197,7 @@ func (s *Steps) repositorySecret(ctx context.Context, c store.RepositoryCredenti
 		if part.sealed == nil {
 			continue
 		}
-		text, err := s.open(ctx, c.Tenant, "repository_credentials", string(c.ID), part.column, c.KeyID, part.sealed)
+		text, err := s.open(ctx, c.Tenant, "repository_credentials", domain.SealedCredential(c.ID, c.Repository), part.column, c.KeyID, part.sealed)
 		if err != nil {
 			return nil, err
 		}

@@ -32,6 +32,9 @@ func (s *Steps) application(ctx context.Context, id domain.ApplicationID, task s
 		return s.removeApplication(ctx, name, task.Operation.Tenant)
 	}
 	row := *task.Application
+	if err := checkRow(row); err != nil {
+		return equal, err
+	}
 	want := RenderApplication(row, s.Instance)
 	have, err := s.Engine.Application(ctx, name)
 	switch {

@@ -14,6 +14,7 @@ import (
 	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
 	operationv1alpha1 "github.com/weir-gitops/weir/api/operation/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
+	"github.com/weir-gitops/weir/internal/seal"
 	"github.com/weir-gitops/weir/internal/store"
 	"github.com/weir-gitops/weir/internal/telemetry"
 )
@@ -212,8 +213,11 @@ func (u *unsupported) Error() string {
 
 // refused tells errors that trying again cannot help from those it can.
 func refused(err error) bool {
-	var u *unsupported
-	return errors.As(err, &u) || errors.Is(err, errNoKey) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+	var (
+		u *unsupported
+		d *damaged
+	)
+	return errors.As(err, &u) || errors.As(err, &d) || errors.Is(err, errNoKey) || errors.Is(err, seal.ErrNotAuthentic) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
 func (s *Steps) now() time.Time {

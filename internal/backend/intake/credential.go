@@ -74,7 +74,9 @@ type Credentials struct {
 type lastCheck struct {
 	digest string
 	at     time.Time
-	good   bool
+	// answer stands until the repository is asked again. The write that followed it
+	// may have failed, and must not wait for that.
+	answer CheckAnswer
 }
 
 // Step makes the rows under one name follow the CR under that name and its
@@ -173,8 +175,8 @@ func repositoryOf(cr *v1alpha1.GitOpsDeploymentRepositoryCredential, p Policy) (
 	if _, err := gitremote.Parse(cr.Spec.Repository, forms...); err != nil {
 		return "", &CredentialProblem{v1alpha1.ReasonInvalidRepositoryURL, "spec.repository: " + err.Error()}
 	}
-	if strings.ContainsAny(cr.Spec.Repository, globs) {
-		return "", &CredentialProblem{v1alpha1.ReasonInvalidRepositoryURL, "spec.repository contains one of " + globs + ", which no GitOpsDeployment can have in its repository; write it without them, percent-encoded where need be"}
+	if strings.ContainsAny(cr.Spec.Repository, domain.Globs) {
+		return "", &CredentialProblem{v1alpha1.ReasonInvalidRepositoryURL, "spec.repository contains one of " + domain.Globs + ", which no GitOpsDeployment can have in its repository; write it without them, percent-encoded where need be"}
 	}
 	return cr.Spec.Repository, nil
 }
@@ -205,8 +207,8 @@ func credentialOf(cr *v1alpha1.GitOpsDeploymentRepositoryCredential, secret *cor
 	return given, nil
 }
 
-func repositoryRow(t domain.TenantID, id string) sealedRow {
-	return sealedRow{tenant: t, table: "repository_credentials", id: id}
+func repositoryRow(t domain.TenantID, id domain.CredentialID, repository string) sealedRow {
+	return sealedRow{tenant: t, table: "repository_credentials", id: domain.SealedCredential(id, repository)}
 }
 
 // holds says whether a row holds what is given.
@@ -226,7 +228,7 @@ func (c *Credentials) holds(ctx context.Context, row store.RepositoryCredential,
 			}
 			continue
 		}
-		text, err := c.Sealer.Open(ctx, repositoryRow(row.Tenant, string(row.ID)).at(column), seal.Sealed{KeyID: row.KeyID, Text: sealed})
+		text, err := c.Sealer.Open(ctx, repositoryRow(row.Tenant, row.ID, row.Repository).at(column), seal.Sealed{KeyID: row.KeyID, Text: sealed})
 		if errors.Is(err, seal.ErrNotAuthentic) {
 			return false, nil
 		}
@@ -259,10 +261,11 @@ func (c *Credentials) ask(f *credentialFacts, key fairq.Key) time.Duration {
 	if v, ok := c.checked.Load(string(f.cr.UID)); ok {
 		last := v.(lastCheck)
 		again := recheckAfterFailure
-		if last.good {
+		if last.answer.Problem == nil {
 			again = recheckAfterOK
 		}
 		if left := again - c.Now().Sub(last.at); last.digest == asking && left > 0 {
+			f.answer = &last.answer
 			return left
 		}
 	}
@@ -272,7 +275,7 @@ func (c *Credentials) ask(f *credentialFacts, key fairq.Key) time.Duration {
 		return 0
 	}
 	f.answer = &answer
-	c.checked.Store(string(f.cr.UID), lastCheck{digest: asking, at: c.Now(), good: answer.Problem == nil})
+	c.checked.Store(string(f.cr.UID), lastCheck{digest: asking, at: c.Now(), answer: answer})
 	if answer.Problem == nil {
 		return recheckAfterOK
 	}
@@ -299,7 +302,7 @@ func (c *Credentials) act(ctx context.Context, f credentialFacts, d credentialDe
 	}
 	if d.seal {
 		row := &d.change.PutCredential.Credential
-		sealed, keyID, err := sealColumns(ctx, c.Sealer, repositoryRow(f.tenant, string(row.ID)), map[string][]byte{
+		sealed, keyID, err := sealColumns(ctx, c.Sealer, repositoryRow(f.tenant, row.ID, row.Repository), map[string][]byte{
 			"sealed_username": orNilBytes(f.given.Username), "sealed_password": orNilBytes(f.given.Password), "sealed_ssh_key": orNilBytes(f.given.SSHPrivateKey),
 		})
 		if err != nil {

@@ -129,8 +129,8 @@ func decideNewRun(f syncRunFacts, change store.Change) syncRunDecision {
 		d.verdict = errDeploymentGone
 	case f.terminating:
 		d.verdict = &domain.Waiting{For: "its namespace, which is being deleted"}
-	case checkRevisionOf("spec.revisionID", f.cr.Spec.RevisionID) != nil:
-		d.verdict = checkRevisionOf("spec.revisionID", f.cr.Spec.RevisionID)
+	case domain.CheckRevision("spec.revisionID", f.cr.Spec.RevisionID) != nil:
+		d.verdict = domain.CheckRevision("spec.revisionID", f.cr.Spec.RevisionID)
 	case f.deployment == nil:
 		d.verdict = &domain.Waiting{For: "GitOpsDeployment " + f.cr.Spec.GitopsDeploymentName + ", which is not there or not taken in yet"}
 	}

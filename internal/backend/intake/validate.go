@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"path"
 	"strings"
-	"unicode"
 
 	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
@@ -27,10 +26,10 @@ func desiredApplication(cr *v1alpha1.GitOpsDeployment, p Policy) (domain.Applica
 	if err := checkRepository(src.RepoURL, p); err != nil {
 		return domain.ApplicationSpec{}, err
 	}
-	if err := checkPath(src.Path); err != nil {
+	if err := domain.CheckPath("spec.source.path", src.Path); err != nil {
 		return domain.ApplicationSpec{}, err
 	}
-	if err := checkRevision(src.TargetRevision); err != nil {
+	if err := domain.CheckRevision("spec.source.targetRevision", src.TargetRevision); err != nil {
 		return domain.ApplicationSpec{}, err
 	}
 	namespace, err := destinationNamespace(cr)
@@ -65,12 +64,12 @@ func checkRepository(repo string, p Policy) error {
 	if repo == "" {
 		return refuse("is empty", "set it to the https:// or ssh:// URL of a Git repository")
 	}
-	if strings.ContainsFunc(repo, unprintable) {
+	if strings.ContainsFunc(repo, domain.Unprintable) {
 		return refuse("contains a space or a control character", form)
 	}
 	// It becomes an entry of the tenant's project, where engines read patterns.
-	if strings.ContainsAny(repo, globs) {
-		return refuse("contains one of "+globs+", which stand for other characters in a list of repositories", "write it without them, percent-encoded where need be")
+	if strings.ContainsAny(repo, domain.Globs) {
+		return refuse("contains one of "+domain.Globs+", which stand for other characters in a list of repositories", "write it without them, percent-encoded where need be")
 	}
 	if user, at, isSCP := strings.Cut(repo, "@"); isSCP && !strings.Contains(repo, "://") {
 		host, path, _ := strings.Cut(at, ":")
@@ -97,48 +96,6 @@ func checkRepository(repo string, p Policy) error {
 	default:
 		return refuse("does not begin with https:// or ssh://", "use one of the two")
 	}
-}
-
-const globs = `*[]{}!\^`
-
-// checkRevision refuses what git would take for an option or for two revisions.
-func checkRevision(revision string) error {
-	return checkRevisionOf("spec.source.targetRevision", revision)
-}
-
-func checkRevisionOf(field, revision string) error {
-	if strings.HasPrefix(revision, "-") || strings.Contains(revision, "..") || strings.ContainsFunc(revision, unprintable) {
-		return &domain.Refusal{Field: field, Problem: "is not the name of one revision", Remedy: "name a branch, a tag or a commit"}
-	}
-	return nil
-}
-
-func unprintable(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
-
-// checkPath accepts a path inside the repository. "." is the whole of it and
-// has to be written out: an empty path or "/" has deployed more than was meant
-// before.
-func checkPath(p string) error {
-	const field = "spec.source.path"
-	const remedy = `name a folder inside the repository, such as "deploy" or, for all of it, "."`
-	switch {
-	case p == "":
-		return &domain.Refusal{Field: field, Problem: "is empty", Remedy: remedy}
-	case p == "/":
-		return &domain.Refusal{Field: field, Problem: `is "/"`, Remedy: remedy}
-	case strings.HasPrefix(p, "/"):
-		return &domain.Refusal{Field: field, Problem: "is absolute", Remedy: remedy}
-	case strings.HasPrefix(p, "-"):
-		return &domain.Refusal{Field: field, Problem: `begins with "-"`, Remedy: remedy}
-	case strings.ContainsFunc(p, unicode.IsControl), strings.Contains(p, `\`), strings.TrimSpace(p) != p:
-		return &domain.Refusal{Field: field, Problem: "contains a backslash or a control character, or begins or ends with a space", Remedy: remedy}
-	}
-	for _, part := range strings.Split(p, "/") {
-		if part == ".." {
-			return &domain.Refusal{Field: field, Problem: `contains ".."`, Remedy: remedy}
-		}
-	}
-	return nil
 }
 
 // destinationNamespace keeps a deployment without an environment inside the

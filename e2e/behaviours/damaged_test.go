@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package behaviours
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
+	"github.com/weir-gitops/weir/internal/domain"
+	"github.com/weir-gitops/weir/internal/store"
+	"github.com/weir-gitops/weir/internal/testkit"
+)
+
+// What the backend refuses does not get past it by the database either: an engine
+// is given no row that a hand has made dangerous, and the refusal has the backend
+// look at the resource again, which repairs the row.
+func TestRowsMadeDangerousByHandReachNoEngine(t *testing.T) {
+	each(t, func(w *world) {
+		ns := w.tenant()
+		for name, column := range map[string]string{
+			"a-local-file":            `"repoURL":"file:///etc"`,
+			"a-program":               `"repoURL":"ext::sh -c id"`,
+			"an-option":               `"repoURL":"--upload-pack=id"`,
+			"credentials-in-the-url":  `"repoURL":"https://u:p@git.example.com/x"`,
+			"a-pattern":               `"repoURL":"https://git.example.com/*"`,
+			"a-path-that-climbs-out":  `"path":"../../etc"`,
+			"a-revision-as-an-option": `"targetRevision":"--output=/tmp/x"`,
+			"a-namespace-as-pattern":  `"namespace":"*"`,
+		} {
+			d := w.deployed(ns, name)
+			w.awaitQuiet()
+			before := w.application(d)
+			good := `"repoURL":"https://git.example.com/team/shop","path":"deploy","namespace":"` + ns + `"`
+			// The later of two entries counts.
+			w.exec("UPDATE application SET spec = $1 WHERE id = $2", "{"+good+","+column+`,"automated":true}`, string(d.UID))
+			w.announce(d)
+			testkit.Eventually(t, "the agent refuses "+name, func() string {
+				if w.count("SELECT count(*) FROM operation WHERE resource_id = $1 AND human_readable_state LIKE '%changed by hand%'", string(d.UID)) == 0 {
+					return "no operation says so"
+				}
+				return ""
+			})
+			testkit.Eventually(t, "the row is repaired", func() string {
+				return zero(1 - w.count("SELECT count(*) FROM application WHERE id = $1 AND generation = $2 AND version > 1", string(d.UID), d.Generation))
+			})
+			w.awaitQuiet()
+			if after := w.application(d); after.ResourceVersion != before.ResourceVersion {
+				t.Errorf("%s: the Application was changed to %+v", name, after.Spec)
+			}
+		}
+	})
+}
+
+// A credential is sealed for its repository: whoever points its row elsewhere
+// gets nothing sent there.
+func TestACredentialPointedElsewhereByHandIsNotGivenOut(t *testing.T) {
+	each(t, func(w *world) {
+		ns := w.tenant()
+		w.secret(ns, "git", v1alpha1.RepositoryCredentialSecretType, map[string][]byte{"username": []byte("u"), "password": []byte("p")})
+		cr := &v1alpha1.GitOpsDeploymentRepositoryCredential{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "git"},
+			// Nobody listens there, so it cannot be checked, and the engine gets it.
+			Spec: v1alpha1.GitOpsDeploymentRepositoryCredentialSpec{Repository: "https://127.0.0.1:1/team/shop", Secret: "git"},
+		}
+		w.must(w.api.Create(w.ctx, cr))
+		name := domain.RepositorySecretName(domain.CredentialID(cr.UID))
+		testkit.Eventually(t, "the engine has it", func() string {
+			if w.engineSecret(name) == nil {
+				return "no Secret"
+			}
+			return ""
+		})
+		w.awaitQuiet()
+		w.exec("UPDATE repository_credentials SET repository_url = 'https://127.0.0.1:2/elsewhere' WHERE id = $1", string(cr.UID))
+		instances, err := w.Store.Instances(w.ctx)
+		w.must(err)
+		_, err = w.Store.Apply(w.ctx, store.Change{Announce: []store.NewOperation{{
+			ID: domain.NewOperationID(), Tenant: domain.TenantID(w.namespaceUID(ns)), Instance: instances[0].ID,
+			ResourceType: domain.ResourceRepositoryCredential, ResourceID: string(cr.UID),
+		}}})
+		w.must(err)
+		testkit.Eventually(t, "the operation fails", func() string {
+			return zero(1 - w.count("SELECT count(*) FROM operation WHERE resource_type = 'RepositoryCredential' AND state = 'Failed'"))
+		})
+		if url := string(w.engineSecret(name).Data["url"]); url != cr.Spec.Repository {
+			t.Errorf("the engine was sent to %s", url)
+		}
+	})
+}
