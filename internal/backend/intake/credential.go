@@ -141,7 +141,8 @@ func (c *Credentials) gather(ctx context.Context, namespace, name string) (crede
 	if f.placement, err = c.Store.Placement(ctx, f.tenant); err != nil && !errors.Is(err, domain.ErrNotFound) {
 		return f, err
 	}
-	return f, c.given(ctx, &f)
+	err = c.given(ctx, &f)
+	return f, err
 }
 
 // given reads the Secret, and whether the row holds the same.

@@ -188,7 +188,7 @@ func (e *Environments) given(ctx context.Context, f *environmentCRFacts) (reach.
 	access, problem := accessOf(cr, secret)
 	if problem != nil {
 		f.problem = problem
-		return reach.Cluster{}, nil
+		return reach.Cluster{}, nil //nolint:nilerr // a fact for the decision, not a failure of this step
 	}
 	to := reach.Cluster{Access: access, Namespaces: slices.Sorted(slices.Values(cr.Spec.Namespaces)), ClusterResources: cr.Spec.ClusterResources}
 	if cr.Spec.CreateNewServiceAccount {
