@@ -17,12 +17,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-gitops/weir/internal/cli"
+	"github.com/weir-gitops/weir/internal/engine/render"
 )
 
 // version is set by the build.
 var version = "dev"
 
 func main() {
+	// The engine renders what strangers wrote in a process of its own: this program,
+	// started again.
+	if handled, code := render.ChildMain(context.Background(), os.Args, os.Stdin, os.Stdout); handled {
+		os.Exit(code)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks to stop; from then on another one ends the program.
 	context.AfterFunc(ctx, stop)
@@ -54,7 +60,7 @@ To try it on this machine:  weir up`,
 		&cobra.Group{ID: "roles", Title: "The roles of the service:"},
 		&cobra.Group{ID: "operate", Title: "For operators:"},
 	)
-	root.AddCommand(newUp(), newDown(), newStatus(), newBackend(), newAgent(), newCRDs(), newMigrate(), newKeys())
+	root.AddCommand(newUp(), newDown(), newStatus(), newBackend(), newAgent(), newEngine(), newCRDs(), newMigrate(), newKeys())
 	cli.Attach(root, os.Args[0])
 	return root
 }

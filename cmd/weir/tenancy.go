@@ -39,6 +39,16 @@ func (f *tenancyFlags) add(set *pflag.FlagSet) {
 	set.IntVar(&f.quotas.Environments, "quota-environments", f.quotas.Environments, "GitOpsDeploymentManagedEnvironments of one tenant; likewise")
 	set.IntVar(&f.quotas.Credentials, "quota-credentials", f.quotas.Credentials, "GitOpsDeploymentRepositoryCredentials of one tenant; likewise")
 	set.IntVar(&f.quotas.RunningSyncs, "quota-running-syncs", f.quotas.RunningSyncs, "syncs of one tenant that run at once; likewise")
+	f.addNetworkOnly(set)
+}
+
+// addNetwork adds what says which repositories and addresses are taken.
+func (f *tenancyFlags) addNetwork(set *pflag.FlagSet) {
+	set.BoolVar(&f.policy.AllowPlainHTTP, "allow-plain-http", false, "accept http:// repositories; not for a service with strangers")
+	f.addNetworkOnly(set)
+}
+
+func (f *tenancyFlags) addNetworkOnly(set *pflag.FlagSet) {
 	set.BoolVar(&f.network.AllowPrivate, "allow-private-networks", false, "let tenants name clusters and repositories at private addresses; name those of your own with --deny-network")
 	set.BoolVar(&f.network.AllowLoopback, "allow-loopback", false, "let tenants name clusters and repositories on this machine; only for a laptop")
 	set.StringSliceVar(&f.denied, "deny-network", nil, "ranges, such as 10.96.0.0/12, that tenants never reach")

@@ -46,7 +46,7 @@ func newUp() *cobra.Command {
 		Short:   "Run everything on this machine, to try it",
 		Long: `Run everything on this machine, to try it.
 
-Backend and agent run in this one process on a SQLite database. Where no
+Backend, agent and the built-in engine run in this one process on a SQLite database. Where no
 --kubeconfig is given, a Kubernetes control plane of its own runs beside them
 (localkube: the real API server and controllers, simulated nodes). A sample
 tenant and a sample Git repository are there to play with.
@@ -69,7 +69,7 @@ next time. A second "weir up" finds the first.`,
 	set.BoolVarP(&f.detach, "detach", "d", false, "run in the background, and return when everything is ready")
 	set.BoolVar(&f.detached, detachedFlag, false, "")
 	_ = set.MarkHidden(detachedFlag)
-	addEngineFlags(c, &f.engineNamespace, &f.engine, store.EngineNone)
+	addEngineFlags(c, &f.engineNamespace, &f.engine, store.EngineBuiltIn)
 	addWorkerFlags(set, &f.workers, &f.perWorkspace)
 	addLogFlags(set, &f.log, "text")
 	f.tenancy.add(set)
@@ -227,11 +227,19 @@ func runAll(ctx context.Context, session *up.Session, cluster *up.Cluster, f upF
 	if err := p.addAgent(ctx, f.engineNamespace, store.EngineKind(f.engine), f.workers, f.perWorkspace); err != nil {
 		return err
 	}
+	if store.EngineKind(f.engine) == store.EngineBuiltIn {
+		// Git is asked often, because on a laptop nobody tells of a commit.
+		stop, err := p.addEngine(ctx, f.engineNamespace, f.tenancy, engineFlags{folder: folder.GitCache(), refresh: 10 * time.Second})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
 	git, err := up.ServeSample(ctx, folder, session.State.Ports.Git, p.log.With("part", "git server"))
 	if err != nil {
 		return err
 	}
-	say.Say("Starting backend and agent on %s", up.Short(folder.Database()))
+	say.Say("Starting %s on %s", up.RoleWords(session.State.Engine), up.Short(folder.Database()))
 	if moved := session.GitMoved(); moved != "" {
 		say.Say("%s", moved)
 	}

@@ -4,6 +4,7 @@ package up
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +36,7 @@ func TestUpAndDown(t *testing.T) {
 	m.mustRun("bin/weir", "status")
 	sample := m.readSample()
 	app := m.applySample(sample)
+	m.awaitHealthy(sample)
 	m.tryCommands(summary)
 
 	if second := m.mustRun("bin/weir", "up"); !strings.Contains(second, "already up") || !strings.Contains(second, sample.Spec.Source.RepoURL) {
@@ -88,7 +90,7 @@ func TestGivenCluster(t *testing.T) {
 	eventually(t, "the given cluster is ready", func() bool { _, err := os.Stat(ready); return err == nil })
 
 	m.mustRun("bin/weir", "up", "--detach", "--kubeconfig", "given/kubeconfig")
-	if r := m.report(); len(r.Parts) != 4 || r.Parts[2].Name != "kubernetes" {
+	if r := m.report(); len(r.Parts) != 5 || r.Parts[3].Name != "kubernetes" {
 		t.Errorf("the status is %+v", r)
 	}
 	m.applySample(m.readSample())
@@ -146,7 +148,7 @@ func (m *machine) applySample(sample *v1alpha1.GitOpsDeployment) types.UID {
 			m.t.Fatalf("saw %s of %+v", event.Type, event.Object)
 		}
 		m.t.Logf("sample created → Application exists: %s", time.Since(began).Round(100*time.Microsecond))
-		if app.Spec.Source.RepoURL != sample.Spec.Source.RepoURL || len(app.Finalizers) > 0 {
+		if app.Spec.Source.RepoURL != sample.Spec.Source.RepoURL || len(app.Finalizers) != 1 {
 			m.t.Errorf("the Application is %+v", app)
 		}
 		return app.UID
@@ -154,6 +156,22 @@ func (m *machine) applySample(sample *v1alpha1.GitOpsDeployment) types.UID {
 		m.t.Fatalf("no Application within %s", limit)
 		return ""
 	}
+}
+
+// awaitHealthy waits until the sample is deployed, all the way from Git to the
+// cluster and back to its status.
+func (m *machine) awaitHealthy(sample *v1alpha1.GitOpsDeployment) {
+	m.t.Helper()
+	testkit.Eventually(m.t, "the sample is deployed", func() string {
+		latest := &v1alpha1.GitOpsDeployment{}
+		if err := m.api().Get(m.t.Context(), client.ObjectKeyFromObject(sample), latest); err != nil {
+			return err.Error()
+		}
+		if latest.Status.Sync.Status != v1alpha1.SyncSynced || latest.Status.Health.Status != v1alpha1.HealthHealthy {
+			return fmt.Sprintf("%+v", latest.Status)
+		}
+		return ""
+	})
 }
 
 func (m *machine) applications() []types.UID {

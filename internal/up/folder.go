@@ -42,6 +42,9 @@ func (f Folder) Kubeconfig() string { return filepath.Join(f.path, "kubeconfig")
 // KeyRing is the file with the key ring that seals credentials.
 func (f Folder) KeyRing() string { return filepath.Join(f.path, "keyring.json") }
 
+// GitCache is where the engine keeps clones of repositories.
+func (f Folder) GitCache() string { return filepath.Join(f.path, "git-cache") }
+
 // Database is the SQLite file.
 func (f Folder) Database() string { return filepath.Join(f.path, "weir.db") }
 
@@ -98,7 +101,7 @@ func (f Folder) Wipe() (left []string, err error) {
 	defer lock.Release()
 	for _, ours := range []string{
 		f.cluster(), f.clusterReady(), f.clusterLog(), f.repository(), f.Kubeconfig(), f.Sample(), f.Log(),
-		f.Database(), f.KeyRing(), f.Database() + "-wal", f.Database() + "-shm", f.Database() + ".lock", f.state(), f.lock(),
+		f.Database(), f.KeyRing(), f.GitCache(), f.Database() + "-wal", f.Database() + "-shm", f.Database() + ".lock", f.state(), f.lock(),
 	} {
 		if err := os.RemoveAll(ours); err != nil {
 			return nil, fmt.Errorf("remove what weir up has made: %w", err)

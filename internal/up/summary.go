@@ -73,10 +73,10 @@ func (w Words) Down(f Folder) string {
 func Summary(f Folder, s State, w Words) string {
 	var b strings.Builder
 	line := func(what, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-19s %s\n", what, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&b, "  %-25s %s\n", what, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(&b, "Weir runs: process %d, version %s.\n\n", s.PID, s.Version)
-	line("backend and agent", "in this one process, database %s (SQLite)", w.Short(f.Database()))
+	line(RoleWords(s.Engine), "in this one process, database %s (SQLite)", w.Short(f.Database()))
 	if s.Cluster.Given == "" {
 		line("Kubernetes", "%s with simulated nodes, at %s", s.Cluster.Version, s.Cluster.Server)
 	} else {
@@ -96,10 +96,25 @@ func Summary(f Folder, s State, w Words) string {
 	return b.String()
 }
 
-// noEngine is the kind of engine that is none.
-const noEngine = "none"
+// The kinds of engine that this command knows something of.
+const (
+	noEngine      = "none"
+	builtInEngine = "builtin"
+)
+
+// RoleWords names the roles that run.
+func RoleWords(e EngineState) string {
+	if e.Kind == builtInEngine {
+		return "backend, agent and engine"
+	}
+	return "backend and agent"
+}
 
 func engineWords(e EngineState) string {
+	if e.Kind == builtInEngine {
+		return "The built-in engine deploys: apply the sample, and it is Synced and Healthy some\n" +
+			"seconds later; a commit to its repository arrives by itself."
+	}
 	if e.Kind == noEngine {
 		return "No engine runs: for each GitOpsDeployment an Application is written to the\n" +
 			"namespace " + e.Namespace + ", and nobody deploys it yet."

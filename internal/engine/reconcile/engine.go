@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,6 +89,8 @@ type Engine struct {
 	syncs        *syncs
 	again        chan event.GenericEvent
 	cancel       context.CancelFunc
+	// read says that the caches have been read.
+	read atomic.Bool
 }
 
 // New puts an engine together. Nothing runs before Run.
@@ -123,7 +126,11 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e.syncs = &syncs{ctx: ctx, timeout: o.SyncTimeout}
 	e.destinations = &destinations{local: o.Config, dialer: o.Dialer, secrets: e.secrets(argo.SecretTypeCluster), changed: e.enqueue, ctx: ctx}
-	if err := e.addController(); err != nil {
+	err = errors.Join(e.addController(), mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		e.read.Store(mgr.GetCache().WaitForCacheSync(ctx))
+		return nil
+	})))
+	if err != nil {
 		cancel()
 		return nil, err
 	}
