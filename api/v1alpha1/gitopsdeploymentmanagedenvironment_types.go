@@ -60,8 +60,8 @@ type GitOpsDeploymentManagedEnvironmentSpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespaces must hold names of namespaces: lower-case letters, digits and '-', beginning and ending with a letter or digit"
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// ClusterResources lets resources without a namespace be deployed although
-	// namespaces is given. Where namespaces is empty it has no effect.
+	// ClusterResources lets resources without a namespace be deployed. Without it
+	// they are denied, whether or not namespaces is given.
 	// +optional
 	ClusterResources bool `json:"clusterResources,omitempty"`
 }

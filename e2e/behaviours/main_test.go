@@ -10,8 +10,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -23,12 +25,41 @@ import (
 	"github.com/weir-gitops/weir/config/install"
 	"github.com/weir-gitops/weir/internal/kube"
 	"github.com/weir-gitops/weir/internal/store"
+	"github.com/weir-gitops/weir/internal/telemetry"
 	"github.com/weir-gitops/weir/internal/testkit/controlplane"
 	"github.com/weir-gitops/weir/internal/testkit/pg"
 	"github.com/weir-gitops/weir/internal/testkit/service"
 )
 
-var cluster *controlplane.Cluster
+var (
+	cluster *controlplane.Cluster
+	// libraries is where Kubernetes' libraries log to.
+	libraries outlet
+)
+
+// outlet is a place to log to that can be another one later. The libraries'
+// logger itself is set once: they read it unguarded.
+type outlet struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Write hands a line on.
+func (o *outlet) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.to == nil {
+		return len(p), nil
+	}
+	return o.to.Write(p)
+}
+
+// lead has lines written elsewhere, or nowhere.
+func (o *outlet) lead(to io.Writer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.to = to
+}
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -38,7 +69,12 @@ func TestMain(m *testing.M) {
 	}
 	code := 1
 	func() {
-		var err error
+		log, err := telemetry.NewLogger(&libraries, telemetry.LogOptions{Format: "text", Level: "debug"})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return
+		}
+		telemetry.BridgeKubernetes(log)
 		if cluster, err = startCluster(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return
@@ -72,7 +108,12 @@ func startCluster(ctx context.Context) (*controlplane.Cluster, error) {
 // each runs a behaviour on every database, each time on a service of its own.
 // A service serves all namespaces, so two of them cannot run side by side: the
 // tests of this package are not parallel.
-func each(t *testing.T, behaviour func(w *world)) {
+func each(t *testing.T, behaviour func(w *world), options ...service.Option) {
+	eachWith(t, func() []service.Option { return options }, behaviour)
+}
+
+// eachWith is each with options that are made anew for each service.
+func eachWith(t *testing.T, options func() []service.Option, behaviour func(w *world)) {
 	for _, db := range service.Databases() {
 		t.Run(db.Name, func(t *testing.T) {
 			w := &world{T: t, ctx: t.Context()}
@@ -80,7 +121,7 @@ func each(t *testing.T, behaviour func(w *world)) {
 			w.api, err = client.NewWithWatch(cluster.Config, client.Options{Scheme: kube.NewScheme()})
 			w.must(err)
 			engine := w.namespace("engine")
-			w.Service = service.Start(t, cluster.Config, db, engine, store.EngineArgoCD)
+			w.Service = service.Start(t, cluster.Config, db, engine, store.EngineArgoCD, options()...)
 			w.startEngine()
 			behaviour(w)
 		})

@@ -56,7 +56,12 @@ func (w *world) letGo(apps watch.Interface) {
 		case idle := <-w.engine.idle:
 			on = !idle
 			for name := range waiting {
-				w.removeFinalizer(name)
+				if on {
+					w.removeFinalizer(name)
+				}
+			}
+			if on {
+				clear(waiting)
 			}
 		case e, open := <-apps.ResultChan():
 			if !open {

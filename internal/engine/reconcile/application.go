@@ -78,7 +78,7 @@ func (e *Engine) bringForward(ctx context.Context, app *argo.Application) (begun
 	case phaseOf(app) == argo.OperationTerminating:
 		return true, e.end(ctx, app, *state, argo.OperationFailed, "terminated", nil)
 	case phaseOf(app) == argo.OperationRunning:
-		e.run(app, *state)
+		e.run(app, *state) //nolint:contextcheck // a sync outlives the step that begins it
 	case app.Operation != nil:
 		return true, e.begin(ctx, app, *app.Operation)
 	}

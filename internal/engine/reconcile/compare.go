@@ -124,7 +124,7 @@ type kindsOf map[watched]*meta.RESTMapping
 func (e *Engine) compareObject(
 	ctx context.Context, app *argo.Application, project *argo.AppProject, comparer *diff.Comparer, c *comparison, rendered render.Object, kinds kindsOf,
 ) error {
-	want := rendered.Unstructured.DeepCopy()
+	want := rendered.DeepCopy()
 	mapping, err := c.to.mapping(want.GroupVersionKind())
 	if err != nil {
 		return &problem{conditionComparison, fmt.Sprintf("%s: the cluster does not know %s", rendered.Source(), want.GroupVersionKind())}

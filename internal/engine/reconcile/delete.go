@@ -47,7 +47,8 @@ func (e *Engine) removeResources(ctx context.Context, app *argo.Application) (in
 		return 0, nil
 	}
 	project := &argo.AppProject{}
-	if err := e.client.Get(ctx, client.ObjectKey{Namespace: e.options.Namespace, Name: app.Spec.Project}, project); client.IgnoreNotFound(err) != nil {
+	err := client.IgnoreNotFound(e.client.Get(ctx, client.ObjectKey{Namespace: e.options.Namespace, Name: app.Spec.Project}, project))
+	if err != nil {
 		return 0, err
 	}
 	to, err := e.destinations.get(ctx, app, project)

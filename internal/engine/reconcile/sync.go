@@ -5,6 +5,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,7 +78,7 @@ func (e *Engine) begin(ctx context.Context, app *argo.Application, op argo.Opera
 	}); err != nil {
 		return err
 	}
-	e.run(app, state)
+	e.run(app, state) //nolint:contextcheck // a sync outlives the step that begins it
 	return nil
 }
 
@@ -90,7 +91,8 @@ func (e *Engine) run(app *argo.Application, state argo.OperationState) {
 			// The engine stops: the next one takes the sync up.
 			return
 		}
-		done, cancel := context.WithTimeout(e.syncs.ctx, requestTimeout)
+		// Its own context may have ended: that is one way for a sync to end.
+		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		defer cancel()
 		if err := e.end(done, app, state, phase, message, result); err != nil && !errors.Is(err, context.Canceled) {
 			e.options.Log.ErrorContext(done, "cannot write the end of a sync", "application", app.Name, "error", err)
@@ -169,7 +171,7 @@ func (e *Engine) end(ctx context.Context, app *argo.Application, state argo.Oper
 		}
 		status["history"] = history(latest.Status.History, app, state)
 	}
-	if err := e.patch(ctx, app, map[string]any{"status": status}); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(e.patch(ctx, app, map[string]any{"status": status})); err != nil {
 		return err
 	}
 	e.enqueue(app.Name)
@@ -182,7 +184,7 @@ func history(before []argo.RevisionHistory, app *argo.Application, state argo.Op
 	if n := len(before); n > 0 {
 		id = before[n-1].ID + 1
 	}
-	after := append(before[:len(before):len(before)], argo.RevisionHistory{
+	after := append(slices.Clone(before), argo.RevisionHistory{
 		ID: id, Revision: state.SyncResult.Revision, Source: app.Spec.Source,
 		DeployStartedAt: state.StartedAt, DeployedAt: state.FinishedAt, InitiatedBy: state.Operation.InitiatedBy,
 	})

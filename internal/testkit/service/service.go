@@ -120,7 +120,8 @@ func WithNetwork(p tenantnet.Policy) Option { return func(o *options) { o.networ
 // WithGitAuthorities sets who signs the certificates of Git servers.
 func WithGitAuthorities(p *x509.CertPool) Option { return func(o *options) { o.authorities = p } }
 
-// WithLog takes all that is logged, by Kubernetes' libraries too.
+// WithLog takes all that the service logs. What Kubernetes' libraries log is the
+// whole process's, and for its TestMain to send somewhere.
 func WithLog(w io.Writer) Option { return func(o *options) { o.log, o.level = w, "debug" } }
 
 // WithMetrics registers the service's metrics.
@@ -138,11 +139,6 @@ func Start(t *testing.T, config *rest.Config, db Database, engineNamespace strin
 	}
 	log, err := telemetry.NewLogger(chosen.log, telemetry.LogOptions{Format: "text", Level: chosen.level})
 	must(t, err)
-	libraries := slog.New(slog.DiscardHandler)
-	if chosen.level == "debug" {
-		libraries = log
-	}
-	telemetry.BridgeKubernetes(libraries)
 	o := db.open(t)
 	s := &Service{
 		Store: o.store, Raw: o.raw, EngineNamespace: engineNamespace,
