@@ -42,6 +42,10 @@ func (b *bench) rotation(ctx context.Context) error {
 		return err
 	}
 	n := max(b.sizes.block, b.sizes.latencies/4)
+	cost, err := b.startCosts(ctx)
+	if err != nil {
+		return err
+	}
 	latency, floor, err := b.inTurns(ctx, n, "credentials rotated", func(int) (time.Duration, error) {
 		return b.rotate(ctx, namespace, name)
 	})
@@ -49,7 +53,11 @@ func (b *bench) rotation(ctx context.Context) error {
 		return err
 	}
 	p50 := floor.beside("rotated credential → the engine's Secret", latency, 50)
-	p50.Target = report.AtMostFloors(3)
+	spent, err := cost.end(ctx)
+	if err != nil {
+		return err
+	}
+	p50.Target, p50.Detail = report.AtMostFloors(3), spent.hops
 	b.add("rotation", milliseconds("floor, truth down", floor.total, 50), p50, floor.beside("rotated credential → the engine's Secret", latency, 99))
 	return b.rest(ctx)
 }

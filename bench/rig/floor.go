@@ -11,12 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	argov1alpha1 "github.com/weir-gitops/weir/api/argoproj/v1alpha1"
 	operationv1alpha1 "github.com/weir-gitops/weir/api/operation/v1alpha1"
-	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
 )
 
 // floorNamespace is one that no agent works in. A GitOpsDeployment there would be
@@ -35,7 +35,7 @@ type Floor struct {
 
 	// application and credential are what statuses are written to.
 	application *argov1alpha1.Application
-	credential  *v1alpha1.GitOpsDeploymentRepositoryCredential
+	credential  *unstructured.Unstructured
 }
 
 // Part is one step of the bare client, and how long it took.
@@ -67,7 +67,7 @@ func (r *Rig) NewFloor(ctx context.Context) (*Floor, error) {
 	watching, cancel := context.WithCancel(ctx)
 	f.stop = cancel
 	for _, list := range []client.ObjectList{
-		&operationv1alpha1.OperationList{}, &argov1alpha1.ApplicationList{}, &v1alpha1.GitOpsDeploymentRepositoryCredentialList{},
+		&operationv1alpha1.OperationList{}, &argov1alpha1.ApplicationList{}, floorList(),
 	} {
 		if err := follow(watching, r.Client, r.options.Fail, list, f.saw, client.InNamespace(floorNamespace)); err != nil {
 			return nil, errors.Join(err, f.Close(ctx))
@@ -94,9 +94,9 @@ func (f *Floor) next() string {
 func (f *Floor) Close(ctx context.Context) error {
 	f.stop()
 	err := f.scratch.conn.Close(ctx)
-	for _, o := range []client.Object{
-		&operationv1alpha1.Operation{}, &argov1alpha1.Application{}, &v1alpha1.GitOpsDeploymentRepositoryCredential{},
-	} {
+	credentials := &unstructured.Unstructured{}
+	credentials.SetGroupVersionKind(floorKind())
+	for _, o := range []client.Object{&operationv1alpha1.Operation{}, &argov1alpha1.Application{}, credentials} {
 		err = errors.Join(err, f.client.DeleteAllOf(ctx, o, client.InNamespace(floorNamespace)))
 	}
 	return err

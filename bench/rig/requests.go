@@ -48,25 +48,34 @@ func apiServerRequests(m Metrics) Counts {
 	return counts
 }
 
-// ownRequests counts what this process asks, in the API server's words.
+// ownRequests counts what this process asks, as whoever, in the API server's
+// words.
 type ownRequests struct {
-	next http.RoundTripper
-
 	mu     sync.Mutex
 	counts Counts
 }
 
+// over counts what goes over a transport. Every client has one of its own.
+func (o *ownRequests) over(next http.RoundTripper) http.RoundTripper {
+	return counting{o, next}
+}
+
+type counting struct {
+	own  *ownRequests
+	next http.RoundTripper
+}
+
 // RoundTrip counts a request and sends it.
-func (o *ownRequests) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	if name, counted := classify(req); counted {
-		o.mu.Lock()
-		if o.counts == nil {
-			o.counts = make(Counts)
+		c.own.mu.Lock()
+		if c.own.counts == nil {
+			c.own.counts = make(Counts)
 		}
-		o.counts[name]++
-		o.mu.Unlock()
+		c.own.counts[name]++
+		c.own.mu.Unlock()
 	}
-	return o.next.RoundTrip(req)
+	return c.next.RoundTrip(req)
 }
 
 func (o *ownRequests) snapshot() Counts {

@@ -136,10 +136,8 @@ func (r *Rig) connect(context.Context) error {
 	}
 	config.UserAgent = "weir-bench"
 	config.WarningHandler = rest.NoWarnings{}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		r.own = &ownRequests{next: next}
-		return r.own
-	})
+	r.own = &ownRequests{}
+	config.Wrap(r.own.over)
 	r.config = config
 	if r.http, err = rest.HTTPClientFor(config); err != nil {
 		return err
@@ -153,7 +151,11 @@ func (r *Rig) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := kube.InstallCRDs(ctx, r.Client, all); err != nil {
+	floor, err := floorDefinition(all)
+	if err != nil {
+		return err
+	}
+	if err := kube.InstallCRDs(ctx, r.Client, append(all, floor)); err != nil {
 		return err
 	}
 	objects, err := install.Objects()

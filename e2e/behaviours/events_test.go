@@ -72,5 +72,7 @@ func TestEventsTellWhatHappenedOnce(t *testing.T) {
 		w.awaitEvents(e, "Connected", "Unusable")
 		w.environmentSecret(ns, "staging", kubeconfigWith(t, w.token(ns, "staging")))
 		w.awaitEvents(e, "Connected", "Connected", "Unusable")
+		w.environmentSecret(ns, "staging", kubeconfigWith(t, w.token(ns, "staging")))
+		w.awaitEvents(e, "Connected", "Connected", "Unusable", "Rotated")
 	})
 }

@@ -91,6 +91,7 @@ type Backend struct {
 	credentials  *intake.Credentials
 	background   *background
 
+	events  *project.Unhurried
 	outbox  *outbox.Outbox
 	links   *heal.Links
 	crLinks *heal.CRLinks
@@ -101,6 +102,9 @@ type Backend struct {
 	// finished holds a token while finished operations may wait for collection.
 	finished chan struct{}
 }
+
+// eventsAfter is how long events wait for what tenants wait for.
+const eventsAfter = 250 * time.Millisecond
 
 // New puts a backend together. Nothing runs before Run.
 func New(ctx context.Context, o Options) (*Backend, error) {
@@ -121,6 +125,7 @@ func New(ctx context.Context, o Options) (*Backend, error) {
 	b := &Backend{options: o, mgr: mgr, started: make(chan struct{}), finished: make(chan struct{}, 1)}
 	b.cluster = &cluster{cached: mgr.GetClient(), live: mgr.GetAPIReader()}
 	b.outbox = &outbox.Outbox{Client: mgr.GetClient(), Store: o.Store, Log: o.Log}
+	b.events = project.NewUnhurried(mgr.GetEventRecorder("weir"), eventsAfter)
 	accounts := &deployer.Accounts{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Role: o.DeployerRole}
 	if err := accounts.Check(ctx); err != nil {
 		return nil, err
@@ -130,7 +135,7 @@ func New(ctx context.Context, o Options) (*Backend, error) {
 		Store:     timedStore{o.Store, o.Hops},
 		Deployers: accounts,
 		Outbox:    timedOutbox{b.outbox, o.Hops},
-		Status:    timedStatus{&project.Deployments{Client: mgr.GetClient().Status(), Events: mgr.GetEventRecorder("weir"), Now: time.Now}, o.Hops},
+		Status:    timedStatus{&project.Deployments{Client: mgr.GetClient().Status(), Events: b.events, Now: time.Now}, o.Hops},
 		Policy:    o.Policy,
 		Quotas:    o.Quotas,
 		NewID:     domain.NewOperationID,
@@ -138,7 +143,7 @@ func New(ctx context.Context, o Options) (*Backend, error) {
 	}
 	b.runs = &intake.SyncRuns{
 		Cluster: b.cluster, Store: timedStore{o.Store, o.Hops}, Outbox: timedOutbox{b.outbox, o.Hops},
-		Status: &project.SyncRuns{Client: mgr.GetClient().Status(), Events: mgr.GetEventRecorder("weir"), Now: time.Now},
+		Status: &project.SyncRuns{Client: mgr.GetClient().Status(), Events: b.events, Now: time.Now},
 		Quotas: o.Quotas, TTL: o.SyncRunTTL, NewID: domain.NewOperationID, Now: time.Now, Log: o.Log,
 	}
 	if err := b.addOutreach(ctx); err != nil {
@@ -149,7 +154,7 @@ func New(ctx context.Context, o Options) (*Backend, error) {
 	if err := b.addController(ctx); err != nil {
 		return nil, err
 	}
-	return b, errors.Join(mgr.Add(manager.RunnableFunc(b.sweep)), mgr.Add(manager.RunnableFunc(b.collect)))
+	return b, errors.Join(mgr.Add(manager.RunnableFunc(b.sweep)), mgr.Add(manager.RunnableFunc(b.collect)), mgr.Add(manager.RunnableFunc(b.events.Run)))
 }
 
 // Run works until the context ends. It begins once notifications flow, because

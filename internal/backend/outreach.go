@@ -60,7 +60,7 @@ func (b *Backend) addOutreach(ctx context.Context) error {
 		connections: probe.New[intake.ConnectAnswer](ctx, limits), checks: probe.New[intake.CheckAnswer](ctx, limits),
 	}
 	watched := secretReferences{ctx, references}
-	status, events := b.mgr.GetClient().Status(), b.mgr.GetEventRecorder("weir")
+	status, events := b.mgr.GetClient().Status(), b.events
 	b.environments = &intake.Environments{
 		Cluster: b.cluster, Store: timedStore{o.Store, o.Hops}, Outbox: timedOutbox{b.outbox, o.Hops},
 		Status: &project.Environments{Client: status, Events: events, Now: time.Now}, Sealer: o.Sealer,

@@ -16,11 +16,13 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -99,20 +101,45 @@ func (c *Clusters) client(a kubeconfig.Access) (kubernetes.Interface, func(), er
 	return api, over.CloseIdleConnections, err
 }
 
-// look reads what a deployment would have to read.
+// look asks whether we may read what a deployment would have to read. The cluster
+// is asked for its judgement, not for the data: a list that has to be consistent
+// may make an API server wait for its storage, and one that need not be may be large.
 func look(ctx context.Context, api kubernetes.Interface, namespaces []string) error {
-	one := metav1.ListOptions{Limit: 1}
 	if len(namespaces) == 0 {
-		_, err := api.CoreV1().Namespaces().List(ctx, one)
-		return err
+		return may(ctx, api, authorizationv1.ResourceAttributes{Verb: "list", Resource: "namespaces"}, func() error {
+			_, err := api.CoreV1().Namespaces().List(ctx, metav1.ListOptions{Limit: 1})
+			return err
+		})
 	}
 	for _, ns := range namespaces {
-		if _, err := api.CoreV1().Pods(ns).List(ctx, one); err != nil {
+		if err := may(ctx, api, authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", Namespace: ns}, func() error {
+			_, err := api.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{Limit: 1})
+			return err
+		}); err != nil {
 			return &inNamespace{ns, err}
 		}
 	}
 	return nil
 }
+
+// may asks a cluster whether it would let us; one that does not answer such
+// questions is tried instead.
+func may(ctx context.Context, api kubernetes.Interface, what authorizationv1.ResourceAttributes, try func() error) error {
+	review, err := api.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},
+	}, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+		return try()
+	case err != nil:
+		return err
+	case !review.Status.Allowed:
+		return apierrors.NewForbidden(schema.GroupResource{Resource: what.Resource}, "", errNotAllowed)
+	}
+	return nil
+}
+
+var errNotAllowed = errors.New("not allowed")
 
 // inNamespace is a request about one of the listed namespaces that failed.
 type inNamespace struct {
