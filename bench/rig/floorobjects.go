@@ -4,6 +4,7 @@ package rig
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"time"
@@ -49,7 +50,9 @@ func floorApplication(name string) *argov1alpha1.Application {
 }
 
 func (f *Floor) prepareStatus(ctx context.Context) error {
-	f.application = floorApplication("status")
+	// Of its own for each bare client: one that failed may have left its behind.
+	name := "status-" + strings.ToLower(rand.Text())
+	f.application = floorApplication(name)
 	if err := f.create(ctx, f.application); err != nil {
 		return err
 	}
@@ -58,7 +61,7 @@ func (f *Floor) prepareStatus(ctx context.Context) error {
 	}}
 	f.credential.SetGroupVersionKind(floorKind())
 	f.credential.SetNamespace(floorNamespace)
-	f.credential.SetName("status")
+	f.credential.SetName(name)
 	return f.create(ctx, f.credential)
 }
 

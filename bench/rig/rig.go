@@ -262,7 +262,7 @@ func (r *Rig) startRoles(ctx context.Context) (err error) {
 	if r.Agent, err = newRole("agent", r.options, append(common, "--engine", "argocd", "--engine-namespace", EngineNamespace)...); err != nil {
 		return err
 	}
-	if r.Backend, err = newRole("backend", r.options, append(common, loopback, "--quota-deployments", "20000")...); err != nil {
+	if r.Backend, err = newRole("backend", r.options, append(common, loopback, "--quota-deployments", "20000", "--quota-running-syncs", "20000")...); err != nil {
 		return err
 	}
 	for _, role := range []*Role{r.Agent, r.Backend} {

@@ -18,23 +18,33 @@ import (
 	"github.com/weir-gitops/weir/internal/kube"
 )
 
-// AddTenant makes a namespace and a user who may use Weir in it, and nothing
-// else. An administrator's requests would pass the API server's priority and
-// fairness by, and no tenant is one.
+// AddTenant makes a namespace and somebody who may use Weir in it, and nothing
+// else: a service account with a token. An administrator's requests would pass the
+// API server's priority and fairness by, and no tenant is one.
 func (r *Rig) AddTenant(ctx context.Context, namespace string) (client.Client, error) {
-	user := "tenant-" + namespace
-	if err := r.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return nil, fmt.Errorf("create namespace: %w", err)
+	const name = "tenant"
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		account,
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "weir-tenant-edit"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
+		},
+	} {
+		if err := r.Client.Create(ctx, o); err != nil {
+			return nil, fmt.Errorf("make a tenant: %w", err)
+		}
 	}
-	if err := r.Client.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "tenant"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "weir-tenant-edit"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}); err != nil {
-		return nil, fmt.Errorf("give the tenant its role: %w", err)
+	request := &authenticationv1.TokenRequest{}
+	if err := r.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return nil, fmt.Errorf("request a token: %w", err)
 	}
-	config := rest.CopyConfig(r.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	config := rest.AnonymousClientConfig(r.config)
+	config.BearerToken, config.WarningHandler = request.Status.Token, rest.NoWarnings{}
+	config.QPS = -1
+	config.Wrap(r.own.over)
 	return client.New(config, client.Options{Scheme: kube.NewScheme(), Mapper: r.Client.RESTMapper()})
 }
 

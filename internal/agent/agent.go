@@ -202,9 +202,9 @@ func (a *Agent) step(ctx context.Context, key fairq.Key) error {
 	if err == nil && key.Runner == string(domain.ResourceApplication) {
 		a.observeAgain(key)
 	}
-	if err == nil && key.Runner == string(domain.ResourceSyncOperation) {
-		// Another may have waited for the end of this one.
-		a.enqueueSyncs(key.Workspace, key.Application)
+	if err == nil && key.Runner == string(domain.ResourceSyncOperation) && !a.operate.SyncWaits(domain.SyncOperationID(key.Application)) {
+		// It is over, and another may have waited for that.
+		a.enqueueSyncs(key.Workspace, "", key.Application)
 	}
 	return err
 }

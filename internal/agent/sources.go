@@ -79,7 +79,7 @@ func (a *Agent) applicationEvents() handler.TypedEventHandler[*argov1alpha1.Appl
 	observe := func(app *argov1alpha1.Application, q kube.Queue) {
 		a.engine.seen(app.Name, version(app))
 		q.Add(applicationKey(app, runnerObserve))
-		a.enqueueSyncs(app.Labels[argov1alpha1.TenantLabel], "")
+		a.enqueueSyncs(app.Labels[argov1alpha1.TenantLabel], app.Labels[argov1alpha1.ApplicationLabel], "")
 	}
 	return handler.TypedFuncs[*argov1alpha1.Application, fairq.Key]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*argov1alpha1.Application], q kube.Queue) {
@@ -93,19 +93,19 @@ func (a *Agent) applicationEvents() handler.TypedEventHandler[*argov1alpha1.Appl
 			q.Add(applicationKey(e.Object, runnerObserve))
 			// An operation may have waited for just this.
 			q.Add(applicationKey(e.Object, string(domain.ResourceApplication)))
-			a.enqueueSyncs(e.Object.Labels[argov1alpha1.TenantLabel], "")
+			a.enqueueSyncs(e.Object.Labels[argov1alpha1.TenantLabel], e.Object.Labels[argov1alpha1.ApplicationLabel], "")
 		},
 	}
 }
 
 // enqueueSyncs has the syncs of a tenant looked at that wait for an Application,
-// but for one.
-func (a *Agent) enqueueSyncs(tenant, but string) {
+// or for any where it is empty, but for one.
+func (a *Agent) enqueueSyncs(tenant, app, but string) {
 	q := a.queue.Load()
 	if q == nil {
 		return
 	}
-	for _, id := range a.operate.SyncsOf(domain.TenantID(tenant)) {
+	for _, id := range a.operate.SyncsOf(domain.TenantID(tenant), domain.ApplicationID(app)) {
 		if string(id) != but {
 			(*q).Add(fairq.Key{Workspace: tenant, Application: string(id), Runner: string(domain.ResourceSyncOperation)})
 		}

@@ -41,7 +41,7 @@ func (s *Steps) syncOperation(ctx context.Context, id domain.SyncOperationID, ta
 	if err != nil {
 		return equal, fmt.Errorf("read Application: %w", err)
 	}
-	s.waits.add(id, row.Tenant)
+	s.waits.add(id, wait{tenant: row.Tenant, app: row.Application})
 	if app == nil || !app.DeletionTimestamp.IsZero() {
 		return awaiting, nil
 	}
@@ -56,6 +56,7 @@ func (s *Steps) syncOperation(ctx context.Context, id domain.SyncOperationID, ta
 	case turnComes:
 		free, err := s.hasRoom(ctx, row)
 		if err != nil || !free {
+			s.waits.add(id, wait{tenant: row.Tenant, app: row.Application, room: true})
 			return awaiting, err
 		}
 		if err := s.Engine.RequestSync(ctx, app, syncRequest(row, app)); err != nil {
@@ -208,16 +209,24 @@ func (s *Steps) endSync(ctx context.Context, id domain.SyncOperationID, t domain
 // steps themselves, so it is complete once each has run after a start.
 type waits struct {
 	mu    sync.Mutex
-	syncs map[domain.SyncOperationID]domain.TenantID
+	syncs map[domain.SyncOperationID]wait
 }
 
-func (w *waits) add(id domain.SyncOperationID, t domain.TenantID) {
+// wait is what a sync waits for: a change of its own Application, or, where the
+// tenant has too many running, of any.
+type wait struct {
+	tenant domain.TenantID
+	app    domain.ApplicationID
+	room   bool
+}
+
+func (w *waits) add(id domain.SyncOperationID, what wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.syncs == nil {
-		w.syncs = make(map[domain.SyncOperationID]domain.TenantID)
+		w.syncs = make(map[domain.SyncOperationID]wait)
 	}
-	w.syncs[id] = t
+	w.syncs[id] = what
 }
 
 func (w *waits) remove(id domain.SyncOperationID) {
@@ -226,14 +235,22 @@ func (w *waits) remove(id domain.SyncOperationID) {
 	delete(w.syncs, id)
 }
 
-// SyncsOf lists a tenant's syncs that wait for an Application to change: for
-// their own, or for any to leave them room. Syncs that wait are few.
-func (s *Steps) SyncsOf(t domain.TenantID) []domain.SyncOperationID {
+// SyncWaits says whether a sync has been looked at and is not over.
+func (s *Steps) SyncWaits(id domain.SyncOperationID) bool {
+	s.waits.mu.Lock()
+	defer s.waits.mu.Unlock()
+	_, waits := s.waits.syncs[id]
+	return waits
+}
+
+// SyncsOf lists a tenant's syncs that wait for a change of an Application: this
+// one, or any; an empty one stands for all. Syncs that wait are few.
+func (s *Steps) SyncsOf(t domain.TenantID, app domain.ApplicationID) []domain.SyncOperationID {
 	s.waits.mu.Lock()
 	defer s.waits.mu.Unlock()
 	var ids []domain.SyncOperationID
-	for id, tenant := range s.waits.syncs {
-		if tenant == t {
+	for id, w := range s.waits.syncs {
+		if w.tenant == t && (app == "" || w.app == app || w.room) {
 			ids = append(ids, id)
 		}
 	}

@@ -150,8 +150,8 @@ func TestASyncFromItsRequestToItsEnd(t *testing.T) {
 	if diff := cmp.Diff(want, *w.app().Operation); diff != "" {
 		t.Errorf("requested (-want +got):\n%s", diff)
 	}
-	expect(t, "waits", []domain.SyncOperationID{syncRow}, w.SyncsOf("tenant-a"))
-	expect(t, "of another tenant", nil, w.SyncsOf("tenant-b"))
+	expect(t, "waits", []domain.SyncOperationID{syncRow}, w.SyncsOf("tenant-a", ""))
+	expect(t, "of another tenant", nil, w.SyncsOf("tenant-b", ""))
 	w.stepSync(t)
 	expect(t, "requests", []string{"request sync to v1"}, w.engine.log)
 
@@ -167,7 +167,7 @@ func TestASyncFromItsRequestToItsEnd(t *testing.T) {
 		StartedAt: time.Unix(50, 0), FinishedAt: time.Unix(60, 0),
 	}, w.store.syncs[syncRow].Result)
 	expect(t, "Operations", 0, len(w.engine.operations))
-	expect(t, "waits", nil, w.SyncsOf("tenant-a"))
+	expect(t, "waits", nil, w.SyncsOf("tenant-a", ""))
 }
 
 func TestASyncWaits(t *testing.T) {
@@ -196,7 +196,7 @@ func TestASyncWaits(t *testing.T) {
 			w.stepSync(t)
 			expect(t, "requests", nil, w.engine.log)
 			expect(t, "state", domain.OperationInProgress, w.store.operations["1"].State)
-			expect(t, "is to be looked at when an Application changes", []domain.SyncOperationID{syncRow}, w.SyncsOf("tenant-a"))
+			expect(t, "is to be looked at when an Application changes", []domain.SyncOperationID{syncRow}, w.SyncsOf("tenant-a", ""))
 		})
 	}
 	w := newWorld(t, running("deploy"), another("x"), syncing())
