@@ -4,7 +4,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// TTLAnnotation, on a GitOpsDeploymentSyncRun, says how long it stays once it has
+// TTLAnnotation says, on a GitOpsDeploymentSyncRun, how long it stays once it has
 // ended, such as "10m" or "48h".
 const TTLAnnotation = "managed-gitops.redhat.com/ttl-after-finished"
 
