@@ -57,9 +57,9 @@ deps: ## Install what tests need beyond Go, Node, git, make and a C compiler
 
 .PHONY: test
 test: build deps lint verify-generate ## Everything that a stranger needs to see pass
-	@hack/section.sh "unit and database tests, with the race detector" go test -race $(RACY)
-	@hack/section.sh "all other packages" go test -p 1 $$(hack/packages.sh $(RACY))
-	@hack/section.sh "the control plane" go test -C localkube ./...
+	@hack/section.sh "unit and database tests, with the race detector" go test -race -timeout 30m $(RACY)
+	@hack/section.sh "all other packages" go test -p 1 -timeout 30m $$(hack/packages.sh $(RACY))
+	@hack/section.sh "the control plane" go test -C localkube -timeout 30m ./...
 
 .PHONY: test-fast
 test-fast: ## No servers, under two minutes once built
