@@ -32,17 +32,20 @@ func TestRowsMadeDangerousByHandReachNoEngine(t *testing.T) {
 			d := w.deployed(ns, name)
 			w.awaitQuiet()
 			before := w.application(d)
+			// Otherwise it might repair the row before the agent has seen it.
+			w.StopBackend()
 			good := `"repoURL":"https://git.example.com/team/shop","path":"deploy","namespace":"` + ns + `"`
 			// The later of two entries counts.
 			w.exec("UPDATE application SET spec = $1 WHERE id = $2", "{"+good+","+column+`,"automated":true}`, string(d.UID))
 			w.announce(d)
-			testkit.Eventually(t, "the agent refuses "+name, func() string {
+			testkit.Eventually(w.T, "the agent refuses "+name, func() string {
 				if w.count("SELECT count(*) FROM operation WHERE resource_id = $1 AND human_readable_state LIKE '%changed by hand%'", string(d.UID)) == 0 {
 					return "no operation says so"
 				}
 				return ""
 			})
-			testkit.Eventually(t, "the row is repaired", func() string {
+			w.StartBackend()
+			testkit.Eventually(w.T, "the row is repaired", func() string {
 				return zero(1 - w.count("SELECT count(*) FROM application WHERE id = $1 AND generation = $2 AND version > 1", string(d.UID), d.Generation))
 			})
 			w.awaitQuiet()
@@ -66,13 +69,14 @@ func TestACredentialPointedElsewhereByHandIsNotGivenOut(t *testing.T) {
 		}
 		w.must(w.api.Create(w.ctx, cr))
 		name := domain.RepositorySecretName(domain.CredentialID(cr.UID))
-		testkit.Eventually(t, "the engine has it", func() string {
+		testkit.Eventually(w.T, "the engine has it", func() string {
 			if w.engineSecret(name) == nil {
 				return "no Secret"
 			}
 			return ""
 		})
 		w.awaitQuiet()
+		w.StopBackend()
 		w.exec("UPDATE repository_credentials SET repository_url = 'https://127.0.0.1:2/elsewhere' WHERE id = $1", string(cr.UID))
 		instances, err := w.Store.Instances(w.ctx)
 		w.must(err)
@@ -81,11 +85,15 @@ func TestACredentialPointedElsewhereByHandIsNotGivenOut(t *testing.T) {
 			ResourceType: domain.ResourceRepositoryCredential, ResourceID: string(cr.UID),
 		}}})
 		w.must(err)
-		testkit.Eventually(t, "the operation fails", func() string {
+		testkit.Eventually(w.T, "the operation fails", func() string {
 			return zero(1 - w.count("SELECT count(*) FROM operation WHERE resource_type = 'RepositoryCredential' AND state = 'Failed'"))
 		})
 		if url := string(w.engineSecret(name).Data["url"]); url != cr.Spec.Repository {
 			t.Errorf("the engine was sent to %s", url)
 		}
+		w.StartBackend()
+		testkit.Eventually(w.T, "the row is repaired", func() string {
+			return zero(1 - w.count("SELECT count(*) FROM repository_credentials WHERE repository_url = $1", cr.Spec.Repository))
+		})
 	})
 }
