@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	operationv1alpha1 "github.com/weir-gitops/weir/api/operation/v1alpha1"
 	v1alpha1 "github.com/weir-gitops/weir/api/v1alpha1"
 	"github.com/weir-gitops/weir/internal/domain"
 	"github.com/weir-gitops/weir/internal/store"
@@ -56,6 +58,55 @@ func TestRowsMadeDangerousByHandReachNoEngine(t *testing.T) {
 	})
 }
 
+// The same for a sync's revision and an environment's namespaces: what an engine is
+// asked for, and what it is told of a cluster, stays as it was.
+func TestSyncsAndEnvironmentsMadeDangerousByHandReachNoEngine(t *testing.T) {
+	each(t, func(w *world) {
+		ns := w.tenant()
+		d := w.deployed(ns, "shop")
+		e := w.connected(ns, "staging")
+		w.awaitQuiet()
+		// Taken in, and not yet seen by an agent.
+		w.StopAgent()
+		run := w.syncRun(ns, "now", "shop", "main")
+		testkit.Eventually(w.T, "it is announced", func() string {
+			var ops operationv1alpha1.OperationList
+			w.must(w.api.List(w.ctx, &ops, client.InNamespace(w.EngineNamespace)))
+			return zero(1 - len(ops.Items))
+		})
+		w.StopBackend()
+		w.exec("UPDATE sync_operation SET revision = '--upload-pack=id' WHERE id = $1", string(run.UID))
+		w.exec("UPDATE cluster_credentials SET namespaces = 'shop,*' WHERE id = $1", string(e.UID))
+		before := w.clusterSecret(e)
+		failed := func(kind domain.ResourceType) {
+			testkit.Eventually(w.T, "the operation on "+string(kind)+" fails", func() string {
+				return zero(1 - w.count("SELECT count(*) FROM operation WHERE resource_type = $1 AND state = 'Failed' AND human_readable_state LIKE '%changed by hand%'", string(kind)))
+			})
+		}
+		w.StartAgent()
+		failed(domain.ResourceSyncOperation)
+		w.announceOn(ns, domain.ResourceManagedEnvironment, string(e.UID))
+		failed(domain.ResourceManagedEnvironment)
+		if op := w.application(d).Operation; op != nil {
+			t.Errorf("the engine was asked for %+v", op.Sync)
+		}
+		if after := w.clusterSecret(e); after.ResourceVersion != before.ResourceVersion {
+			t.Errorf("the engine was told %s", after.Data["namespaces"])
+		}
+	})
+}
+
+// announceOn has the agent look at a row of a tenant, as after a change.
+func (w *world) announceOn(namespace string, t domain.ResourceType, id string) {
+	w.Helper()
+	instances, err := w.Store.Instances(w.ctx)
+	w.must(err)
+	_, err = w.Store.Apply(w.ctx, store.Change{Announce: []store.NewOperation{{
+		ID: domain.NewOperationID(), Tenant: domain.TenantID(w.namespaceUID(namespace)), Instance: instances[0].ID, ResourceType: t, ResourceID: id,
+	}}})
+	w.must(err)
+}
+
 // A credential is sealed for its repository: whoever points its row elsewhere
 // gets nothing sent there.
 func TestACredentialPointedElsewhereByHandIsNotGivenOut(t *testing.T) {
@@ -78,13 +129,7 @@ func TestACredentialPointedElsewhereByHandIsNotGivenOut(t *testing.T) {
 		w.awaitQuiet()
 		w.StopBackend()
 		w.exec("UPDATE repository_credentials SET repository_url = 'https://127.0.0.1:2/elsewhere' WHERE id = $1", string(cr.UID))
-		instances, err := w.Store.Instances(w.ctx)
-		w.must(err)
-		_, err = w.Store.Apply(w.ctx, store.Change{Announce: []store.NewOperation{{
-			ID: domain.NewOperationID(), Tenant: domain.TenantID(w.namespaceUID(ns)), Instance: instances[0].ID,
-			ResourceType: domain.ResourceRepositoryCredential, ResourceID: string(cr.UID),
-		}}})
-		w.must(err)
+		w.announceOn(ns, domain.ResourceRepositoryCredential, string(cr.UID))
 		testkit.Eventually(w.T, "the operation fails", func() string {
 			return zero(1 - w.count("SELECT count(*) FROM operation WHERE resource_type = 'RepositoryCredential' AND state = 'Failed'"))
 		})

@@ -143,6 +143,9 @@ type tlsConfig struct {
 
 func (s *Steps) clusterSecret(ctx context.Context, e store.Environment) (*corev1.Secret, error) {
 	c := e.Credentials
+	if err := checkNamespaces(c.Namespaces); err != nil {
+		return nil, err
+	}
 	text, err := s.open(ctx, e.Tenant, "cluster_credentials", string(e.ID), "sealed_kubeconfig", c.KeyID, c.SealedAccess)
 	if err != nil {
 		return nil, err

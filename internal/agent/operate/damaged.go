@@ -48,3 +48,22 @@ func checkRow(row store.Application) error {
 	}
 	return nil
 }
+
+// checkNamespaces holds the namespaces of an environment to what can only be names:
+// engines read them as a list.
+func checkNamespaces(names []string) error {
+	for _, name := range names {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return &damaged{"cluster_credentials.namespaces", &domain.Refusal{Field: name, Problem: problems[0]}}
+		}
+	}
+	return nil
+}
+
+// checkSync holds a sync's row to what the backend takes in.
+func checkSync(row *store.SyncOperation) error {
+	if err := domain.CheckRevision("revision", row.Revision); err != nil {
+		return &damaged{"sync_operation.revision", err}
+	}
+	return nil
+}

@@ -37,6 +37,9 @@ func (s *Steps) syncOperation(ctx context.Context, id domain.SyncOperationID, ta
 	if row.Result.Phase.Final() {
 		return equal, nil
 	}
+	if err := checkSync(row); err != nil {
+		return equal, err
+	}
 	app, err := s.Engine.Application(ctx, domain.EngineApplicationName(row.Application))
 	if err != nil {
 		return equal, fmt.Errorf("read Application: %w", err)
